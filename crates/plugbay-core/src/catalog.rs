@@ -14,6 +14,7 @@ use bytes::Bytes;
 pub use header_parameters::HeaderParameter;
 
 use crate::{
+    apps::ToolUi,
     arguments::CompiledSchema,
     era::Era,
     extension::Extensions,
@@ -116,6 +117,8 @@ pub struct Tool {
     pub name_span: Span,
     /// The value at `description`.
     pub description_span: Option<Span>,
+    /// What it says about apps, if anything.
+    pub ui: Option<Box<ToolUi>>,
     schema: SchemaCell,
 }
 
@@ -411,17 +414,19 @@ impl Tool {
         let whole = 0..definition.len();
         let mut name_span = None;
         let mut description_span = None;
+        let mut ui = None;
         for member in Members::of(&definition, &whole).flatten() {
             match &*member.key {
                 "name" => name_span = Some(member.value),
                 "description" => description_span = Some(member.value),
+                "_meta" => ui = ToolUi::read(&definition, &member.value).map(Box::new),
                 _ => {}
             }
         }
         let name_span = name_span?;
         let name = string_value(&definition[name_span.clone()])?.into_owned();
         let schema = SchemaCell::default();
-        (!name.is_empty()).then_some(Self { name, definition, name_span, description_span, schema })
+        (!name.is_empty()).then_some(Self { name, definition, name_span, description_span, ui, schema })
     }
 
     pub fn description(&self) -> Option<String> {

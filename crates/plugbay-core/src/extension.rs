@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::{
-    task,
+    apps, task,
     wire::{Members, Span},
 };
 
@@ -78,6 +78,11 @@ impl Extensions {
     /// Whether nothing of `other` is missing here.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.keys().all(|name| self.0.contains_key(name))
+    }
+
+    /// Whether MCP Apps are among them.
+    pub fn have_apps(&self) -> bool {
+        self.0.contains_key(&(Section::Extensions, apps::EXTENSION.to_owned()))
     }
 
     /// A `capabilities` object with all of this in it.

@@ -1,6 +1,7 @@
 //! The pure heart of plugbay: no tokio, no files, no clock, no network.
 
 pub mod access_token;
+pub mod apps;
 pub mod arguments;
 pub mod auto;
 pub mod bridge;

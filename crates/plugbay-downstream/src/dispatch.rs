@@ -19,7 +19,7 @@ use plugbay_core::{
 use serde_json::json;
 
 use crate::{
-    builtin,
+    apps, builtin,
     connected_hosts::ClientInfo,
     context::RequestContext,
     destination::{Destination, InnerCall, Route},
@@ -120,8 +120,9 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
         session.identify(request, Era::Modern);
     }
     let client_capabilities = request.client_capabilities();
-    session.host_view().set_sampling_tools(client_capabilities.sampling_tools);
-    session.add_capabilities(client_capabilities, &request.extensions());
+    let extensions = request.extensions();
+    session.host_view().set_declared(client_capabilities.sampling_tools, extensions.have_apps());
+    session.add_capabilities(client_capabilities, &extensions);
     session.gateway().opened.notify_one();
     Ok(Era::Modern)
 }
@@ -234,12 +235,13 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
     if let (Some(level), Some(Era::Legacy)) = (request.log_level(), server_era) {
         session.wants_log(Some(level));
     }
+    apps::note(context, route, &snapshot);
     let observed = Observed::begin(context, route, &snapshot);
     let mut draft = draft(request, route);
     if let Some(observed) = &observed {
         draft = observed.propagate(draft, request, era, server_era);
     }
-    let call = HostCall::begin(context, route, server_era, &draft, observed);
+    let call = HostCall::begin(context, route, &snapshot, &draft, observed);
     context.gateway().suspended.register(ticket, call);
     let call = Call {
         ticket,

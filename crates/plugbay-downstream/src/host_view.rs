@@ -19,7 +19,10 @@ use plugbay_core::{
 };
 use tokio::sync::Notify;
 
-use crate::connected_hosts::{ClientInfo, ConnectedHosts, Presence};
+use crate::{
+    apps::OpenApps,
+    connected_hosts::{ClientInfo, ConnectedHosts, Presence},
+};
 
 /// A host's view of the catalog.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ pub(crate) struct HostView {
     listeners: AtomicUsize,
     /// Takes the active tools after each change, if somebody keeps them.
     keeper: OnceLock<Keeper>,
+    pub(crate) open_apps: OpenApps,
 }
 
 /// Takes the active tools of a host, saved as text.
@@ -102,6 +106,8 @@ struct State {
     identified: bool,
     /// The host declared `sampling.tools`.
     has_sampling_tools: bool,
+    /// The host has declared MCP Apps.
+    shows_apps: bool,
     /// The entry among the connected hosts.
     presence: Option<Presence>,
     /// Over HTTP: whether no stream was open for `list_changed` when the host first listed its tools.
@@ -159,6 +165,7 @@ impl HostView {
             version: None,
             identified: false,
             has_sampling_tools: false,
+            shows_apps: false,
             presence: None,
             missed_first_list: None,
             active: Active::default(),
@@ -174,6 +181,7 @@ impl HostView {
             listed: Notify::new(),
             listeners: AtomicUsize::new(0),
             keeper: OnceLock::new(),
+            open_apps: OpenApps::default(),
         }
     }
 
@@ -221,10 +229,11 @@ impl HostView {
         self.lock().presence = None;
     }
 
-    /// Sets whether the host declared `sampling.tools`.
-    pub(crate) fn set_sampling_tools(&self, has_sampling_tools: bool) {
+    /// Sets whether the host declared `sampling.tools` and MCP Apps.
+    pub(crate) fn set_declared(&self, has_sampling_tools: bool, shows_apps: bool) {
         let mut state = self.lock();
-        if std::mem::replace(&mut state.has_sampling_tools, has_sampling_tools) != has_sampling_tools {
+        if (state.has_sampling_tools, state.shows_apps) != (has_sampling_tools, shows_apps) {
+            (state.has_sampling_tools, state.shows_apps) = (has_sampling_tools, shows_apps);
             state.seen = None;
         }
     }
@@ -349,6 +358,7 @@ impl HostView {
                 AgentAccess::Everybody => true,
                 AgentAccess::Lenders => state.has_sampling_tools,
             },
+            apps: state.shows_apps,
             ..view
         }
     }

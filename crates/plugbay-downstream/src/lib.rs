@@ -2,6 +2,7 @@
 
 pub mod agent;
 mod agent_settings;
+mod apps;
 mod budget;
 mod builtin;
 mod connected_hosts;

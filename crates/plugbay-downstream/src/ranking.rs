@@ -46,7 +46,7 @@ pub struct RankRequest {
 
 impl RankRequest {
     fn may_be(&self, found: &Found) -> bool {
-        self.server.as_ref().is_none_or(|server| found.target.server == *server)
+        found.is_for_model() && self.server.as_ref().is_none_or(|server| found.target.server == *server)
     }
 }
 

@@ -10,6 +10,7 @@ use plugbay_core::{
 };
 
 use crate::{
+    apps,
     context::RequestContext,
     destination::{Destination, Route},
     message::Request,
@@ -22,9 +23,9 @@ use crate::{
 pub(crate) type FindDestination = fn(RequestContext<'_>, &Snapshot) -> Result<Destination, Refusal>;
 
 pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
-    let RequestContext { request, era, .. } = context;
+    let RequestContext { session, request, era, .. } = context;
     let (name, span) = request.named("the name of a tool")?;
-    match snapshot.plan(&name) {
+    match snapshot.plan_beside(&name, || session.host_view().open_apps.servers()) {
         Plan::Forward(target) => {
             let subject = Some((span, target.quoted.clone()));
             let role = tasks::role_of_call(request, era, snapshot, &target);
@@ -38,6 +39,10 @@ pub(crate) fn tool(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<D
             }
             let nearest = nearest.into_iter().map(str::to_owned).collect();
             Err(Refusal::Unknown { what: "tool", name: name.into_owned(), nearest })
+        }
+        Plan::Ambiguous { candidates } => {
+            let candidates = candidates.into_iter().map(str::to_owned).collect();
+            Err(Refusal::Ambiguous { name: name.into_owned(), candidates })
         }
     }
 }
@@ -55,8 +60,11 @@ pub(crate) fn task(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<D
 pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { session, request, era, .. } = context;
     let (uri, span) = request.addressed()?;
-    let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri));
-    let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
+    let places = snapshot.resources.resources_at(&uri);
+    let place = session.resolve_uri(&uri, places.clone()).ok_or_else(|| match &places[..] {
+        [] => Refusal::UnknownResource { uri: uri.clone().into_owned(), era },
+        several => apps::several_pages(&uri, several, snapshot),
+    })?;
     Ok(Destination::to(place, span))
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::{Resources, names::is_for_model};
 use crate::{
     arguments::ResolvedTool,
     catalog::Tool,
@@ -149,6 +150,21 @@ impl Found {
         }
     }
 
+    /// Models may call it; otherwise only pages of its server may.
+    pub fn is_for_model(&self) -> bool {
+        is_for_model(&self.tool)
+    }
+
+    /// Pages of its server may call it.
+    pub fn is_for_app(&self) -> bool {
+        self.tool.ui.as_ref().is_none_or(|ui| ui.for_app)
+    }
+
+    /// Hosts show a page for it.
+    pub fn has_page(&self) -> bool {
+        self.tool.ui.as_ref().is_some_and(|ui| !ui.pages.is_empty())
+    }
+
     fn hint(&self, key: &str) -> Option<&[u8]> {
         let annotations = self.tool.raw("annotations")?;
         Members::find(annotations, &(0..annotations.len()), key).map(|span| &annotations[span])
@@ -169,6 +185,19 @@ fn saying(tool: &Tool, text: &str) -> Option<Tool> {
     let mut definition = BytesMut::new();
     put_edited(&mut definition, &tool.definition, vec![edit]);
     Tool::parse(definition.freeze())
+}
+
+/// The tool with URIs of pages that lead to its own server.
+pub(super) fn with_own_pages(tool: Cow<'_, Tool>, server: &ServerName, resources: &Resources) -> Tool {
+    let links = tool.ui.iter().flat_map(|ui| &ui.pages);
+    let moved = |uri: &str| resources.moved_page(server, uri).map(|uri| quoted(&uri));
+    let edits: Vec<_> = links.filter_map(|link| Some((link.span.clone(), moved(&link.uri)?))).collect();
+    if edits.is_empty() {
+        return tool.into_owned();
+    }
+    let mut definition = BytesMut::new();
+    put_edited(&mut definition, &tool.definition, edits);
+    Tool::parse(definition.freeze()).unwrap_or_else(|| tool.into_owned())
 }
 
 /// A member for the tool's `_meta`, and where it is put, unless the server has said something about it itself.

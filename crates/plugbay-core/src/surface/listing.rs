@@ -44,6 +44,8 @@ pub struct View {
     pub agents: bool,
     /// The host is a gateway: it sees every tool, also of servers with a mode of their own.
     pub whole: bool,
+    /// The host shows the pages of tools, and can do so only for tools that it lists.
+    pub apps: bool,
 }
 
 /// The tools that a host sees, ready to send.
@@ -225,6 +227,7 @@ impl View {
         let server = &found.target.server;
         match self.mode_for(found.mode) {
             _ if self.pins(found) => true,
+            _ if self.apps && found.has_page() && found.is_for_model() => true,
             Mode::All => true,
             Mode::Search | Mode::Suite => false,
             Mode::Activate => {

@@ -18,6 +18,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod tool_list;
+mod uri;
 
 use std::{
     borrow::Cow,
@@ -120,6 +121,10 @@ pub enum Plan<'a> {
     Unknown {
         nearest: Vec<&'a str>,
     },
+    /// Several servers have a tool of this own name, and nothing tells whose page calls it.
+    Ambiguous {
+        candidates: Vec<&'a str>,
+    },
 }
 
 impl Snapshot {
@@ -127,12 +132,9 @@ impl Snapshot {
         let resources = Arc::new(Resources::new(&catalog, &layout));
         let (names_by_rules, index) =
             (Arc::new(NamesByRules::default()), Arc::new(Index::of(&catalog, &layout)));
-        let LimitedNames { names, tool_index } = names_by_rules.within(
-            NameRules { limit: layout.name_limit, identifiers: false },
-            &index,
-            &catalog,
-            &layout,
-        );
+        let rules = NameRules { limit: layout.name_limit, identifiers: false };
+        let LimitedNames { names, tool_index } =
+            names_by_rules.within(rules, &index, (&catalog, &layout, &resources));
         let (listing, listings) = (Arc::default(), Arc::default());
         Self {
             catalog,
@@ -170,41 +172,69 @@ impl Snapshot {
     #[must_use]
     pub fn seen_by(&self, view: &View) -> Self {
         let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
-        let LimitedNames { names, tool_index } = self.names_by_rules.within(
-            NameRules { limit, identifiers: view.identifiers },
-            &self.index,
-            &self.catalog,
-            &self.layout,
-        );
+        let rules = NameRules { limit, identifiers: view.identifiers };
+        let LimitedNames { names, tool_index } =
+            self.names_by_rules.within(rules, &self.index, (&self.catalog, &self.layout, &self.resources));
         let make = || Listing::new(&names, self, view);
         Self { listing: self.listings.get(view, make), names, tool_index, ..self.clone() }
     }
 
-    /// What a `tools/call` of this name means. The own name of a tool without prefix is enough, if no other tool has it:
-    /// a remote shows `web_search` as `web__web_search`, and prompts may name it as it was before.
+    /// What a `tools/call` of this name means, if nothing is known of the pages that the host shows.
     pub fn plan(&self, name: &str) -> Plan<'_> {
+        self.plan_beside(name, BTreeSet::new)
+    }
+
+    /// What a `tools/call` of this name means. The own name of a tool is enough if no other tool has it: pages of a
+    /// server know no other, a remote shows `web_search` as `web__web_search`, and prompts may name it as it was before.
+    /// If several servers have it, it is that of the only one among `open`, the servers whose pages the host may show.
+    pub fn plan_beside(&self, name: &str, open: impl FnOnce() -> BTreeSet<ServerName>) -> Plan<'_> {
         let plan = self.listing.plan(name);
-        // A name with a joint is of the server that it names, and another server may still list the same tool.
-        if !matches!(plan, Plan::Unknown { .. }) || name::split(name).is_some() || !self.settled {
+        // A name with a server in front is that server's, and another server may still list the same tool.
+        let server = name::split(name).and_then(|(server, _)| ServerName::parse(server).ok());
+        let is_joined = server.is_some_and(|server| self.knows(&server));
+        if !matches!(plan, Plan::Unknown { .. }) || is_joined || !self.settled {
             return plan;
         }
-        let bare = |found: &Found| {
-            let exposure = self.layout.exposures.get(&found.target.server);
-            exposure.is_some_and(|exposure| exposure.bare || exposure.remote)
-        };
-        match self.names.own_named(name)[..] {
-            [found] if bare(found) && BuiltinTool::named(name).is_none() => {
-                Plan::Forward(Cow::Borrowed(&found.target))
-            }
-            _ => plan,
+        let candidates = self.callable_by_own_name(name);
+        if candidates.is_empty() || BuiltinTool::named(name).is_some() {
+            return plan;
         }
+        let open = open();
+        let is_open = |found: &&&Found| open.contains(&found.target.server);
+        // The page of a server that has such a tool, but may not call it, means no other server's.
+        let is_hidden = |server: &ServerName| {
+            let has_it = self.catalog.get(server).is_some_and(|entry| entry.offer.tool(name).is_some());
+            has_it && candidates.iter().all(|found| found.target.server != *server)
+        };
+        let hidden = open.iter().any(is_hidden);
+        let likely: Vec<&Found> = match candidates[..] {
+            [only] => vec![only],
+            _ => candidates.iter().filter(is_open).copied().collect(),
+        };
+        match likely[..] {
+            [only] if !hidden => Plan::Forward(Cow::Borrowed(&only.target)),
+            [_] if candidates.len() == 1 => plan,
+            _ => Plan::Ambiguous { candidates: candidates.iter().map(|found| &*found.exposed).collect() },
+        }
+    }
+
+    /// The tools that can be called by this own name, without their servers in front: those that pages may call, and
+    /// those that have no prefix.
+    fn callable_by_own_name(&self, name: &str) -> Vec<&Found> {
+        let mut named = self.names.own_named(name);
+        named.retain(|found| {
+            let exposure = self.layout.exposures.get(&found.target.server);
+            let (bare, remote) = exposure.map_or((false, false), |exposure| (exposure.bare, exposure.remote));
+            bare || remote || found.target.tool == name && found.is_for_app()
+        });
+        named
     }
 
     /// The tool that `execute_tool` calls by a name. A server that never listed its tools gets the call itself: if it is
     /// broken the caller learns why. Where a server is given, no tool of another is meant.
     pub fn executable(&self, name: &str, server: Option<&str>) -> Option<ResolvedTool<Callable<'_>>> {
         if let Some(found) = self.names.meant(name, server) {
-            return Some(found.resolved(true));
+            return found.is_for_model().then(|| found.resolved(true));
         }
         let server = server.map(ServerName::parse).transpose().ok()?;
         let name = match &server {
@@ -218,6 +248,7 @@ impl Snapshot {
             |target: &Target| server.as_ref().is_none_or(|server| folded(server) == folded(&target.server));
         if let Plan::Forward(target) = self.listing.plan(&name)
             && is_of(&target)
+            && self.names.get(&name).is_none_or(Found::is_for_model)
         {
             let tool = Callable::Unlisted(target.into_owned());
             return Some(ResolvedTool { name, exact: true, schema: None, tool });
@@ -242,7 +273,7 @@ impl Snapshot {
                 Mode::Activate => !view.active.has_server(server),
                 Mode::All | Mode::Suite => false,
             };
-            hidden && exposure.pin.is_empty() && !view.learned.contains_key(server)
+            hidden && exposure.pin.is_empty() && !view.learned.contains_key(server) && !view.apps
         };
         let decided = self.layout.mode.is_some();
         self.settled

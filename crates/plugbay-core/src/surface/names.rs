@@ -9,9 +9,9 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    BuiltinTool, Layout, ToolIndex, ToolList,
+    BuiltinTool, Layout, Resources, ToolIndex, ToolList,
     activate::cost,
-    found::{Found, Target, described},
+    found::{Found, Target, described, with_own_pages},
     search::Index,
 };
 use crate::{
@@ -28,7 +28,7 @@ pub struct Names {
     /// In the order of exposed names, so that equal catalogs give equal bytes.
     tools: Vec<Found>,
     places: HashMap<String, usize>,
-    /// Where each tool stands by its number in the catalog; nowhere, if it got no name.
+    /// Where each tool that models may call stands by its number in the catalog; nowhere, if it got no name.
     numbers: Vec<Option<u32>>,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,
@@ -52,12 +52,15 @@ const READ_TO_COUNT: usize = 256 << 10;
 const BYTES_PER_TOKEN: usize = 5;
 
 impl Names {
-    fn new(catalog: &Catalog, layout: &Layout, rules: NameRules) -> Self {
+    fn new(catalog: &Catalog, layout: &Layout, resources: &Resources, rules: NameRules) -> Self {
         let NameRules { limit, identifiers } = rules;
-        let numbered = (0..).zip(allowed(catalog, layout));
-        let mut shown: Vec<NamedTool> =
-            numbered.map(|(number, allowed)| NamedTool::new(number, allowed, limit)).collect();
-        let mut numbers = vec![None; shown.len()];
+        let mut numbers = Vec::new();
+        let mut shown: Vec<NamedTool> = Vec::new();
+        for allowed in allowed(catalog, layout) {
+            let number = is_for_model(allowed.1).then_some(numbers.len());
+            numbers.extend(number.map(|_| None));
+            shown.push(NamedTool::new(number, allowed, resources, limit));
+        }
         let shadowed = give_way_to_local(&mut shown, catalog, layout);
         let ambiguous = name_in_full(&mut shown, catalog, layout);
         if identifiers {
@@ -66,7 +69,9 @@ impl Names {
         let collisions = wanted_twice(&mut shown);
         shown.retain(|one| !collisions.contains(&one.found.exposed));
         for (place, one) in (0..).zip(&shown) {
-            numbers[one.number] = Some(place);
+            if let Some(number) = one.number {
+                numbers[number] = Some(place);
+            }
         }
         let tools: Vec<Found> = shown.into_iter().map(|one| one.found).collect();
         let places = tools.iter().enumerate().map(|(at, found)| (found.exposed.clone(), at)).collect();
@@ -112,6 +117,11 @@ impl Names {
         self.tools.iter()
     }
 
+    /// Those that models may call.
+    pub fn for_model(&self) -> impl Iterator<Item = &Found> {
+        self.iter().filter(|found| found.is_for_model())
+    }
+
     pub fn len(&self) -> usize {
         self.tools.len()
     }
@@ -136,6 +146,11 @@ impl Names {
         self.tools.iter().filter(move |found| found.target.server == *server)
     }
 
+    /// Those of them that models may call.
+    pub fn for_model_of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Found> {
+        self.of(server).filter(|found| found.is_for_model())
+    }
+
     /// The tool that is meant by a name, of a server if that was given apart from it.
     pub fn meant(&self, name: &str, server: Option<&str>) -> Option<&Found> {
         let is_of = |found: &&Found| server.is_none_or(|server| found.target.server.as_str() == server);
@@ -144,10 +159,11 @@ impl Names {
         self.get(name).filter(is_of).or_else(own)
     }
 
-    /// The tools of servers that have no mode of their own: how many, and about what they cost a model together.
+    /// The tools of servers that have no mode of their own: how many, and about what they cost a model together. Those
+    /// for apps alone are kept from models by hosts.
     pub fn undecided(&self) -> Cost {
         *self.undecided.get_or_init(|| {
-            let tools = self.tools.iter().filter(|found| found.mode.is_none());
+            let tools = self.tools.iter().filter(|found| found.mode.is_none() && found.is_for_model());
             let bytes: usize = tools.clone().map(|found| found.tool.definition.len()).sum();
             let tokens = if bytes > READ_TO_COUNT { bytes / BYTES_PER_TOKEN } else { cost(tools.clone()) };
             Cost { tools: tools.count(), tokens }
@@ -187,16 +203,16 @@ impl Names {
     }
 
     /// The tool of this name, though it be spelt differently, without its server, or as a host spells it; `None`
-    /// if it could be several. A name that begins with a server's is no other server's.
+    /// if it could be several, or is not for models. A name that begins with a server's is no other server's.
     pub fn alike(&self, wanted: &str) -> Option<&Found> {
         if let Some(found) = self.get(wanted) {
-            return Some(found);
+            return Some(found).filter(|found| found.is_for_model());
         }
         let wanted = self.without_host(wanted);
         let (owners, wanted) = (self.owners(wanted), name::folded(wanted));
         let may_be_of = |server: &ServerName| owners.is_empty() || owners == [server];
         let alike = |name: fn(&Found) -> &str| -> Vec<&Found> {
-            let tools = self.tools.iter().filter(|found| may_be_of(&found.target.server));
+            let tools = self.for_model().filter(|found| may_be_of(&found.target.server));
             tools.filter(|found| name::folded(name(found)) == wanted).collect()
         };
         let named = [alike(|found| &found.exposed), alike(|found| &found.target.tool)];
@@ -225,13 +241,14 @@ impl Names {
         as_direct.unwrap_or_else(|| name::without_host(name))
     }
 
-    /// The names that are most like one that is not there.
+    /// The names that are most like one that is not there, of tools that models may call.
     pub fn nearest(&self, name: &str) -> Vec<&str> {
-        name::nearest(name, self.tools.iter().map(|found| found.exposed.as_str()))
+        name::nearest(name, self.for_model().map(|found| found.exposed.as_str()))
     }
 }
 
-/// Every tool that may be called, with how its server appears: numbered by this order, whatever it is called.
+/// Every tool that may be called, with how its server appears: those for models are numbered by this order, whatever
+/// they are called.
 pub(super) fn allowed<'a>(
     catalog: &'a Catalog,
     layout: &'a Layout,
@@ -242,6 +259,11 @@ pub(super) fn allowed<'a>(
         let tools = entry.offer.tools.iter().filter(|tool| exposure.policy.may(&tool.name));
         tools.map(move |tool| (server, tool, exposure))
     })
+}
+
+/// Whether models may call a tool; otherwise it is for the pages of its server alone.
+pub(super) fn is_for_model(tool: &Tool) -> bool {
+    tool.ui.as_ref().is_none_or(|ui| ui.for_model)
 }
 
 /// What a host demands of the names of tools.
@@ -268,12 +290,11 @@ impl NamesByRules {
         &self,
         rules: NameRules,
         index: &Arc<Index>,
-        catalog: &Catalog,
-        layout: &Layout,
+        (catalog, layout, resources): (&Catalog, &Layout, &Resources),
     ) -> LimitedNames {
         let mut names_by_rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
-            let names = Arc::new(Names::new(catalog, layout, rules));
+            let names = Arc::new(Names::new(catalog, layout, resources, rules));
             LimitedNames {
                 tool_index: Arc::new(ToolIndex::new(Arc::clone(&names), Arc::clone(index))),
                 names,
@@ -289,11 +310,17 @@ struct NamedTool {
     /// Its name with its server's in front.
     full: String,
     remote: bool,
-    number: usize,
+    /// Its number among tools for models.
+    number: Option<usize>,
 }
 
 impl NamedTool {
-    fn new(number: usize, (server, tool, exposure): (&ServerName, &Tool, &Exposure), limit: usize) -> Self {
+    fn new(
+        number: Option<usize>,
+        (server, tool, exposure): (&ServerName, &Tool, &Exposure),
+        resources: &Resources,
+        limit: usize,
+    ) -> Self {
         let visible = exposure.rename.get(&tool.name).unwrap_or(&tool.name);
         let full = name::expose(server, visible, limit);
         let exposed =
@@ -303,7 +330,7 @@ impl NamedTool {
         let found = Found {
             exposed,
             target,
-            tool: described(tool, exposure).into_owned(),
+            tool: with_own_pages(described(tool, exposure), server, resources),
             mode: exposure.mode,
             pinned: exposure.pin.matches(&tool.name),
         };

@@ -5,8 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bytes::{BufMut, Bytes, BytesMut};
 use smallvec::SmallVec;
 
-use super::Layout;
+use super::{
+    Layout,
+    names::allowed,
+    uri::{mapped, unmapped},
+};
 use crate::{
+    apps::is_page,
     catalog::{Catalog, Item, ItemKind, ServerCapabilities},
     exposure::Exposure,
     extension::Extensions,
@@ -30,6 +35,8 @@ pub struct Resources {
     template_index: Vec<(String, Place)>,
     /// Servers that have resources, and the schemes of those that they list.
     keepers: BTreeMap<ServerName, Vec<String>>,
+    /// Servers whose tools have pages.
+    paged: BTreeSet<ServerName>,
 }
 
 /// Where something is to be asked for, and by which key.
@@ -40,8 +47,8 @@ pub struct Place {
     pub quoted: Bytes,
 }
 
-/// Before a URI that more than one server has: `plugbay://{server}/{uri}`.
-const MAPPED: &str = "plugbay://";
+/// The servers that have a URI, each with its definition of it, if it lists it.
+type Owners<'a> = BTreeMap<&'a ServerName, Option<&'a Item>>;
 
 impl Resources {
     pub(super) fn new(catalog: &Catalog, layout: &Layout) -> Self {
@@ -58,8 +65,8 @@ impl Resources {
             }
         }
         resources.shelve_prompts(catalog, layout);
-        resources.resources = resources.shelve(catalog, ItemKind::Resource);
-        resources.templates = resources.shelve(catalog, ItemKind::Template);
+        resources.resources = resources.shelve(catalog, layout, ItemKind::Resource);
+        resources.templates = resources.shelve(catalog, layout, ItemKind::Template);
         resources
     }
 
@@ -81,7 +88,7 @@ impl Resources {
         }
         let of_kind = self.only_keeper(|schemes| schemes.contains(&scheme(uri)?).then_some(()));
         let server = of_kind.or_else(|| self.only_keeper(|_| Some(())));
-        server.map(|server| Place { server: server.clone(), quoted: quoted(uri) }).into_iter().collect()
+        server.map(|server| unlisted(server, uri)).into_iter().collect()
     }
 
     /// The same without those that only might have it.
@@ -90,9 +97,9 @@ impl Resources {
             return places.clone();
         }
         if let Some((server, own)) = unmapped(uri)
-            && self.keepers.contains_key(&server)
+            && (self.keepers.contains_key(&server) || self.paged.contains(&server))
         {
-            return SmallVec::from_iter([Place { server, quoted: quoted(own) }]);
+            return SmallVec::from_iter([Place { server, quoted: quoted(&own) }]);
         }
         let fitting = || self.template_index.iter().filter(|(start, _)| uri.starts_with(start.as_str()));
         let longest = fitting().map(|(start, _)| start.len()).max();
@@ -100,7 +107,20 @@ impl Resources {
             .filter(|(start, _)| Some(start.len()) == longest)
             .map(|(_, place)| &place.server)
             .collect();
-        servers.into_iter().map(|server| Place { server: server.clone(), quoted: quoted(uri) }).collect()
+        servers.into_iter().map(|server| unlisted(server, uri)).collect()
+    }
+
+    /// Whether tools of a server have pages.
+    pub fn has_pages(&self, server: &ServerName) -> bool {
+        self.paged.contains(server)
+    }
+
+    /// The URI by which a host gets a page of this server, if its own would not lead there, or not there alone. It is a
+    /// `ui://` URI too, because hosts take no other.
+    pub fn moved_page(&self, server: &ServerName, uri: &str) -> Option<String> {
+        let places = self.resources_at(uri);
+        let leads_there = places.len() == 1 && places[0].server == *server && unmapped(uri).is_none();
+        (is_page(uri) && !leads_there).then(|| mapped(server, uri))
     }
 
     fn only_keeper(&self, fits: impl Fn(&Vec<String>) -> Option<()>) -> Option<&ServerName> {
@@ -137,30 +157,41 @@ impl Resources {
     }
 
     /// URIs stay as they are, unless several servers have the same one. That is still understood, for servers
-    /// write it into what they answer, and hosts may know it from before.
-    fn shelve(&mut self, catalog: &Catalog, item_kind: ItemKind) -> Bytes {
-        let mut shown: BTreeMap<&str, Vec<(&ServerName, &Item)>> = BTreeMap::new();
+    /// write it into what they answer, and hosts may know it from before. A page that a tool names is its server's,
+    /// listed or not: no other server can take its place by listing the same URI.
+    fn shelve(&mut self, catalog: &Catalog, layout: &Layout, item_kind: ItemKind) -> Bytes {
+        let mut shown: BTreeMap<&str, Owners<'_>> = BTreeMap::new();
         for (server, entry) in catalog.iter() {
             let items =
                 if item_kind == ItemKind::Template { &entry.offer.templates } else { &entry.offer.resources };
             for item in items {
-                shown.entry(&item.key).or_default().push((server, item));
+                shown.entry(&item.key).or_default().insert(server, Some(item));
             }
+        }
+        let tools = allowed(catalog, layout).filter(|_| item_kind == ItemKind::Resource);
+        for (server, link) in tools.flat_map(|(server, tool, _)| {
+            tool.ui.iter().flat_map(|ui| &ui.pages).map(move |link| (server, link))
+        }) {
+            shown.entry(&link.uri).or_default().entry(server).or_default();
+            self.paged.insert(server.clone());
         }
         let mut list = List::default();
         for (uri, owners) in shown {
             let plain = unmapped(uri).is_none();
             let alone = owners.len() == 1 && plain;
             for (server, item) in owners {
-                let mapped = (!alone).then(|| format!("{MAPPED}{server}/{uri}"));
-                list.add(item, mapped.as_deref().unwrap_or(uri));
+                let mapped = (!alone).then(|| mapped(server, uri));
+                if let Some(item) = item {
+                    list.add(item, mapped.as_deref().unwrap_or(uri));
+                }
+                let place = || item.map_or_else(|| unlisted(server, uri), |item| place(server, item));
                 if item_kind == ItemKind::Template && plain {
                     let start = uri.split('{').next().unwrap_or_default().to_owned();
-                    self.template_index.push((start, place(server, item)));
+                    self.template_index.push((start, place()));
                 }
                 let own = plain.then(|| uri.to_owned());
                 for shown in mapped.into_iter().chain(own) {
-                    self.uri_index.entry(shown).or_default().push(place(server, item));
+                    self.uri_index.entry(shown).or_default().push(place());
                 }
             }
         }
@@ -172,10 +203,8 @@ fn place(server: &ServerName, item: &Item) -> Place {
     Place { server: server.clone(), quoted: item.definition.slice(item.key_span.clone()) }
 }
 
-/// The server and its own URI in a mapped one.
-fn unmapped(uri: &str) -> Option<(ServerName, &str)> {
-    let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
-    Some((ServerName::parse(server).ok()?, own))
+fn unlisted(server: &ServerName, uri: &str) -> Place {
+    Place { server: server.clone(), quoted: quoted(uri) }
 }
 
 /// Whether a remote's prompt has the name of a server there, and of none here: the remote's own prompts, such as

@@ -10,7 +10,7 @@ use std::{
 use super::{
     Layout,
     found::{Found, described},
-    names::{Names, allowed},
+    names::{Names, allowed, is_for_model},
 };
 use crate::{
     catalog::{Catalog, Tool},
@@ -99,6 +99,7 @@ impl Index {
     fn made(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>) -> &Made {
         self.made.get_or_init(|| {
             let tools: Vec<(&ServerName, Cow<'_, Tool>)> = allowed(&self.catalog, &self.layout)
+                .filter(|(_, tool, _)| is_for_model(tool))
                 .map(|(server, tool, exposure)| (server, described(tool, exposure)))
                 .collect();
             let mut servers: BTreeMap<ServerName, Range<u32>> = BTreeMap::new();

@@ -54,7 +54,7 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
     if own.len() > TITLE {
         return own;
     }
-    let summary = summary(snapshot.names.of(server).map(|found| found.target.tool.as_str()));
+    let summary = summary(snapshot.names.for_model_of(server).map(|found| found.target.tool.as_str()));
     match (own.is_empty(), summary.is_empty()) {
         (false, false) => format!("{own}: {summary}"),
         // The same text whether it is still starting or has failed: a failure must not change the list.
@@ -87,7 +87,7 @@ impl Default for Wanted {
 /// takes, which are the server's own.
 pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> String {
     let suite = snapshot.suite(server);
-    let of_server: Vec<&Found> = snapshot.names.of(server).collect();
+    let of_server: Vec<&Found> = snapshot.names.for_model_of(server).collect();
     let shown: Vec<&Found> = match &wanted.tools {
         None => of_server.clone(),
         Some(tools) => {
@@ -163,7 +163,7 @@ pub fn callable<'a>(
 
 /// The tool that a model means, however it is written.
 pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) -> Result<&'a Found, String> {
-    let all = snapshot.names.iter().filter(|found| found.target.server == *server);
+    let all = snapshot.names.for_model().filter(|found| found.target.server == *server);
     let all: Vec<&'a Found> = all.collect();
     let by = |fits: &dyn Fn(&Found) -> bool| all.iter().copied().find(|found| fits(found));
     let folded = name::folded(snapshot.names.without_host(wanted));

@@ -41,7 +41,7 @@ impl Toolbox {
             let of = &found.target.server;
             server.is_none_or(|server| of == server) && snapshot.layout.runs_agents_with(of)
         };
-        let mut tools: Vec<&Found> = snapshot.names.iter().filter(wanted).take(MOST + 1).collect();
+        let mut tools: Vec<&Found> = snapshot.names.for_model().filter(wanted).take(MOST + 1).collect();
         if tools.len() > MOST {
             let likely = snapshot.tool_index.search(query, MOST, server, table);
             let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).filter(wanted).collect();

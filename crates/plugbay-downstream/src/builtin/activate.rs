@@ -294,6 +294,7 @@ fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String 
         ". Call them with execute_tool:"
     });
     let mut room = SIGNATURES;
+    let tools: Vec<&Found> = tools.into_iter().filter(|found| found.is_for_model()).collect();
     for (at, found) in tools.iter().enumerate() {
         let line = Signature::of(&found.exposed, &found.tool).line(LINE);
         let cost = estimate(&line);

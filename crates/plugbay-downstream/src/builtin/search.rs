@@ -64,7 +64,7 @@ fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, Stri
 
 /// What a server has, as far as it fits into one reply.
 fn all_of(server: &ServerName, snapshot: &Snapshot, limit: usize, detail: Detail) -> String {
-    let all: Vec<&Found> = snapshot.names.of(server).collect();
+    let all: Vec<&Found> = snapshot.names.for_model_of(server).collect();
     if all.is_empty() {
         return format!("{server} has no tools");
     }

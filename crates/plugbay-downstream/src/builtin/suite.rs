@@ -154,7 +154,8 @@ fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec
         let patterns = Patterns::compile([name]).ok().filter(|_| name.contains(['*', '?', '{', '[']));
         match patterns {
             Some(patterns) => {
-                let fitting = snapshot.names.of(server).filter(|found| patterns.matches(&found.target.tool));
+                let fitting =
+                    snapshot.names.for_model_of(server).filter(|found| patterns.matches(&found.target.tool));
                 tools.extend(fitting.map(|found| found.target.tool.clone()));
             }
             None => tools.push(suite::subtool(server, name, snapshot)?.target.tool.clone()),

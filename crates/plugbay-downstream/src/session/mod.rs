@@ -15,6 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
+    apps::is_page,
     capabilities::ClientCapabilities,
     era::Era,
     exchange::{Caller, Ticket},
@@ -267,7 +268,7 @@ impl Session {
         state.client_capabilities = client_capabilities;
         state.extensions.clone_from(extensions);
         drop(state);
-        self.host_view.set_sampling_tools(client_capabilities.sampling_tools);
+        self.host_view.set_declared(client_capabilities.sampling_tools, extensions.have_apps());
         self.gateway.host_registry.joined(self.me.clone());
         self.gateway.host_registry.reads(self.me.clone());
         self.add_capabilities(client_capabilities, extensions);
@@ -349,8 +350,11 @@ impl Session {
     }
 
     /// Chooses among the servers that have a URI: first one that the host has subscribed to, then the one that it
-    /// called last, which is where the URI came from.
+    /// called last, which is where the URI came from. A page of an app must be clear.
     pub(crate) fn resolve_uri(&self, uri: &str, mut places: SmallVec<[Place; 1]>) -> Option<Place> {
+        if places.len() > 1 && is_page(uri) {
+            return self.host_view.open_apps.only_of(places);
+        }
         if places.len() > 1 {
             let state = self.lock();
             places.sort_by_key(|place| {

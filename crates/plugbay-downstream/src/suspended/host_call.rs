@@ -8,6 +8,7 @@ use plugbay_core::{
     era::{self, Era},
     exchange::{Answer, Ticket},
     level::Level,
+    surface::Snapshot,
     suspended::{Bridge, Ended, NewCall, PolledTask, RepeatedCall},
     wire::{Draft, Frame, Head, Members, Span},
 };
@@ -15,6 +16,7 @@ use smallvec::SmallVec;
 
 use super::observed::Observed;
 use crate::{
+    apps::AnswerUris,
     context::RequestContext,
     destination::Route,
     message::Request,
@@ -41,6 +43,7 @@ pub(crate) struct HostCall {
     pub(crate) log_level: Option<Level>,
     /// What was repaired in the arguments: a member for the result's `_meta`.
     repairs: Option<Bytes>,
+    uris: Option<AnswerUris>,
     /// What a modern host must send again to answer a request of a legacy server.
     pub(super) subject: Option<Subject>,
     /// A modern host supports URL elicitation.
@@ -51,11 +54,10 @@ pub(crate) struct HostCall {
 }
 
 impl HostCall {
-    /// A request that goes to a server of this era, if that is known.
     pub(crate) fn begin(
         context: RequestContext<'_>,
         route: &Route,
-        server_era: Option<Era>,
+        snapshot: &Snapshot,
         draft: &Draft,
         observed: Option<Observed>,
     ) -> NewCall<Self> {
@@ -64,14 +66,15 @@ impl HostCall {
             Era::Legacy => session.client_capabilities(),
             Era::Modern => request.client_capabilities(),
         };
+        let server_era = snapshot.catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
         let bridge = match bridge(request, era, server_era, route, draft) {
             // A modern server asks in its results, but plugbay may ask for a login before that.
             Bridge::Direct if era == Era::Modern && capabilities.url => Bridge::HostReturns,
             bridge => bridge,
         };
         let host = match bridge {
-            Bridge::HostReturns => Self::returning(context, route, capabilities, observed),
-            _ => Self::new(context, route, observed),
+            Bridge::HostReturns => Self::returning(context, route, snapshot, capabilities, observed),
+            _ => Self::new(context, route, snapshot, observed),
         };
         let polled = matches!(route.role, Role::Polled).then(|| PolledTask::legacy(route.timeout()));
         NewCall { host, server: route.server.clone(), era, capabilities, bridge, polled }
@@ -81,17 +84,23 @@ impl HostCall {
     pub(super) fn returning(
         context: RequestContext<'_>,
         route: &Route,
+        snapshot: &Snapshot,
         capabilities: ClientCapabilities,
         observed: Option<Observed>,
     ) -> Self {
         Self {
             subject: Some(Subject::of(context.request)),
             url_elicitation: capabilities.url,
-            ..Self::new(context, route, observed)
+            ..Self::new(context, route, snapshot, observed)
         }
     }
 
-    fn new(context: RequestContext<'_>, route: &Route, observed: Option<Observed>) -> Self {
+    fn new(
+        context: RequestContext<'_>,
+        route: &Route,
+        snapshot: &Snapshot,
+        observed: Option<Observed>,
+    ) -> Self {
         let RequestContext { session, sink, request, era } = context;
         let slice = |span: &Span| request.message.slice(span.clone());
         Self {
@@ -103,6 +112,7 @@ impl HostCall {
             reads: request.reads(),
             log_level: request.log_level(),
             repairs: route.inner.as_ref().and_then(|inner| inner.repairs.clone()),
+            uris: AnswerUris::of(request, route, snapshot),
             subject: None,
             url_elicitation: false,
             role: route.role.clone(),
@@ -169,8 +179,10 @@ impl HostCall {
         let role = if ended.polled { &Role::Polled } else { &self.role };
         let labels = tasks::labels(role, &ended.server, message, head, owner);
         let labels = labels.iter().map(|(at, text)| (*at..*at, &text[..]));
+        let uris = self.uris.as_ref().map(|uris| uris.edits(message, head)).unwrap_or_default();
+        let uris = uris.iter().map(|(span, uri)| (span.clone(), &uri[..]));
         let changes: SmallVec<[(Span, &[u8]); 2]> =
-            completion.into_iter().chain(renumbered).chain(remark).chain(labels).collect();
+            completion.into_iter().chain(renumbered).chain(remark).chain(labels).chain(uris).collect();
         head.readdressed(message, &self.id, &changes)
     }
 

@@ -123,8 +123,9 @@ impl SuspendedCalls {
         if !session.reserve(id.clone(), ticket, &route.server) {
             return Err(Refusal::IdInUse);
         }
-        let observed = Observed::begin(context, route, &session.snapshot());
-        let host = HostCall::returning(context, route, capabilities, observed.clone());
+        let snapshot = session.snapshot();
+        let observed = Observed::begin(context, route, &snapshot);
+        let host = HostCall::returning(context, route, &snapshot, capabilities, observed.clone());
         let ids: Vec<Ticket> = answers.iter().map(|(id, _)| *id).collect();
         let resumed = self.step(context.gateway(), |state| {
             state.table.resume(ticket, (host, capabilities), &ids, now(), &context.gateway().tickets)

@@ -79,6 +79,15 @@ mod logins {
     }
 }
 
+/// MCP Apps: pages of two servers in a real browser.
+mod apps {
+    use super::*;
+
+    tests! {
+        two_servers_with_one_page: check_script("apps.sh", &[]);
+    }
+}
+
 /// The packages of a release, installed and used. The build from packed crates takes minutes and is not among them.
 mod packaging {
     use super::*;

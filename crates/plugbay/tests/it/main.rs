@@ -3,6 +3,7 @@
 mod activate;
 mod add;
 mod agent;
+mod apps;
 mod authorization;
 mod big;
 mod cache;

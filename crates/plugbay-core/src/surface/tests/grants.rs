@@ -78,6 +78,12 @@ fn reachable(snapshot: &Snapshot, name: &str) -> Vec<Target> {
     if let Plan::Forward(target) = snapshot.listing.plan(name) {
         targets.push(target.into_owned());
     }
+    let open = || ["a", "b"].map(|server| ServerName::parse(server).unwrap()).into();
+    for plan in [snapshot.plan(name), snapshot.plan_beside(name, open)] {
+        if let Plan::Forward(target) = plan {
+            targets.push(target.into_owned());
+        }
+    }
     for server in [None, Some("a"), Some("b"), Some("new")] {
         targets.extend(snapshot.executable(name, server).map(|tool| tool.tool.target().clone()));
         targets.extend(snapshot.names.meant(name, server).map(|found| found.target.clone()));

@@ -1,6 +1,7 @@
 //! What hosts see in each mode, and what their calls mean.
 
 mod activation;
+mod apps;
 mod grants;
 mod naming;
 mod notices;

@@ -87,7 +87,7 @@ fn the_own_name_of_a_remote_tool_is_enough_if_no_other_tool_has_it() {
     let seen = snapshot(&servers, layout.clone());
     assert_eq!(server_of(&seen, "web_search").unwrap(), "team: web__web_search");
     assert_eq!(server_of(&seen, "status"), None, "two tools have it");
-    assert_eq!(server_of(&seen, "log"), None, "a tool with a prefix needs it");
+    assert_eq!(server_of(&seen, "log").unwrap(), "git: log", "as the page of an app calls it");
     let servers = catalog(&[("team", &[r#"{"name":"git__push"}"#]), ("git", &[r#"{"name":"log"}"#])]);
     let seen = snapshot(&servers, layout.clone());
     assert_eq!(server_of(&seen, "git__push"), None, "no name of a local server leads to a remote");
