@@ -6,6 +6,8 @@
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 
+import { EVERY_LENGTH, range } from "./lengths.mjs";
+
 const LONGEST_HOLD_MS = 5_000;
 const EMPTY = { type: "object", properties: {} };
 const NEW = { description: "New.", inputSchema: EMPTY };
@@ -13,7 +15,6 @@ const number = { type: "integer" };
 const CHANGE = { type: "object", properties: { name: { type: "string" }, pause: number, held: { type: "boolean" } } };
 // Which of these names a request still has, and how they look there, tells the host's limit.
 const LENGTHS = [40, 46, 50, 52, 56, 60, 64, 100, 116, 128];
-const EVERY_LENGTH = [...range(40, 66), ...range(108, 128)];
 const [special, plainTools] = process.argv.slice(2);
 
 const revealed = new Set();
@@ -106,10 +107,6 @@ async function change({ name, pause: milliseconds = 0, held = false }, apply, wo
 function shown([name, { description, inputSchema }]) {
     const _meta = name.startsWith("plain") ? undefined : { "anthropic/alwaysLoad": true };
     return { name, description, inputSchema, _meta };
-}
-
-function range(first, last) {
-    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
 }
 
 function plain(text) {

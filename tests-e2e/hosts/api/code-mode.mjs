@@ -17,7 +17,7 @@ export function codeModeTools(tools, results) {
 // What `exec` is to run, if this is a tool of that kind. A `field` is read from the result as the value that it is there.
 export function script(tool, input, field) {
     if (tool.kind === "finder") {
-        const fits = `name.endsWith(${JSON.stringify(input.ending)})`;
+        const fits = `name.endsWith(${JSON.stringify(input.ending.replaceAll(/\W/g, "_"))})`;
         return `for (const { name, description } of ALL_TOOLS) if (${fits}) text("FOUND " + name + "\\n" + description);`;
     }
     if (tool.kind !== "nested") return undefined;

@@ -20,7 +20,7 @@ export default [
         ...copilot,
         name: "copilot-cli-search",
         profile: "copilot-cli",
-        search: { tool: "tool_search_tool", input: (name) => ({ pattern: name, query: name }) },
+        search: { tool: "tool_search_tool", input: (name) => ({ pattern: name }), byEnding: true },
         launch: (run) => launch(run, { COPILOT_MODEL: "claude-sonnet-4.5", COPILOT_PROVIDER_TYPE: "anthropic" }),
     },
 ];

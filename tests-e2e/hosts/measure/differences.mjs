@@ -8,7 +8,7 @@ const TOLERANCE = 0.1;
 // The instructions of the probe.
 const LONGEST_INSTRUCTIONS = 12_000;
 
-export const PROFILES = JSON.parse(readFileSync(FILE, "utf8"));
+const PROFILES = JSON.parse(readFileSync(FILE, "utf8"));
 
 // A line for each thing that is not as the profile says.
 export function differences({ hosts }) {
@@ -51,7 +51,7 @@ const CHECKS = [
     },
     ({ limits }, { resultLimit }) => {
         const { wholeUpTo, cutAt = Infinity } = limits?.direct ?? {};
-        const fits = resultLimit >= wholeUpTo * 1000 && resultLimit < cutAt * 1000;
+        const fits = resultLimit >= wholeUpTo * 1000 && resultLimit <= cutAt * 1000;
         return wholeUpTo && !fits ? [`resultLimit: whole at ${wholeUpTo} K, cut at ${cutAt} K; the profile has ${resultLimit}`] : [];
     },
     ({ limits }, { shows = "unknown" }) => differs("shows", limits?.direct?.shows, shows),

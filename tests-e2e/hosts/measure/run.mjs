@@ -1,14 +1,16 @@
 // Measures what real hosts do, directly and through plugbay. Usage: see ../../hosts.sh
 
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { HOSTS } from "../all.mjs";
+import { newHome } from "../drive.mjs";
+import { writeJson } from "../host/files.mjs";
 import { installed } from "../installed.mjs";
-import { differences, PROFILES } from "./differences.mjs";
+import { differences } from "./differences.mjs";
 import { PARTS } from "./parts.mjs";
 import { report } from "./report.mjs";
 
@@ -18,7 +20,8 @@ const { values: options } = parseArgs({
     options: {
         measure: { type: "boolean" },
         host: { type: "string", multiple: true, default: HOSTS.map(({ name }) => name) },
-        part: { type: "string", multiple: true, default: Object.keys(PARTS) },
+        part: { type: "string", multiple: true },
+        from: { type: "string" },
         pinned: { type: "boolean" },
         json: { type: "string" },
         plugbay: { type: "string", default: process.env.PLUGBAY_BIN ?? built() },
@@ -26,17 +29,18 @@ const { values: options } = parseArgs({
 });
 const plugbay = resolve(options.plugbay);
 const hosts = options.host.map((name) => called(name, HOSTS, "host"));
-const parts = options.part.map((name) => PARTS[name] ?? stop(`no part ${name}; there are ${Object.keys(PARTS).join(", ")}`));
+const parts = (options.part ?? (options.from ? [] : Object.keys(PARTS))).map((name) => PARTS[name] ?? stop(`no part ${name}; there are ${Object.keys(PARTS).join(", ")}`));
 
-const measured = { date: new Date().toISOString().slice(0, 10), plugbay: version(plugbay), hosts: {} };
-for (const host of hosts) {
+const before = options.from ? JSON.parse(readFileSync(options.from, "utf8")) : { hosts: {} };
+const measured = { ...before, ...(parts.length > 0 && { date: new Date().toISOString().slice(0, 10), plugbay: version(plugbay) }) };
+for (const host of parts.length > 0 ? hosts : []) {
     const found = installed(host, options.pinned ? "" : "@latest");
     if (!found.path) {
         measured.hosts[host.name] = { skipped: found.problem };
         say(`${host.name}: skipped, ${found.problem}`);
         continue;
     }
-    const entry = (measured.hosts[host.name] = { profile: host.profile, version: found.version });
+    const entry = (measured.hosts[host.name] = { ...measured.hosts[host.name], profile: host.profile, version: found.version });
     for (const part of parts) await measure(part, host, found.path, entry);
 }
 console.log(report(measured));
@@ -59,8 +63,14 @@ async function measure(part, host, program, entry) {
     keep();
 }
 
+// Whether this plugbay can be told so with `--host`.
 function knows(profile) {
-    return PROFILES.some(({ name }) => name === profile);
+    const home = newHome();
+    const config = join(home, "plugbay.json");
+    writeJson(config, { mcpServers: {} });
+    const env = { PATH: process.env.PATH, HOME: home };
+    const { stdout } = spawnSync(plugbay, ["--config", config, "hosts", "--json"], { encoding: "utf8", env });
+    return stdout?.includes(`"${profile}"`) ?? false;
 }
 
 function keep() {

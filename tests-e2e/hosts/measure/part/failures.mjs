@@ -14,7 +14,7 @@ const POLL_MS = 50;
 const TOLD_WITHIN_MS = 6_000;
 const CALLED_WITHIN_MS = 60_000;
 
-// { direct, through }: whether the server is told.
+// { direct, through, said }: whether the server is told, and whether the host itself says so, or just leaves plugbay.
 export async function interrupt(run, found) {
     for (const [label, mode] of WAYS) {
         const log = join(newHome(), "server.jsonl");
@@ -30,7 +30,8 @@ export async function interrupt(run, found) {
             await until(() => has(log, cancels), TOLD_WITHIN_MS);
             child.kill("SIGKILL");
         };
-        await play(run, mode, steps, { servers, during });
+        const played = await play(run, mode, steps, { servers, during });
+        found.said = has(played.log, cancels);
         found[label] = called ? has(log, cancels) : "the tool was not called";
     }
     run.say(JSON.stringify(found));

@@ -2,6 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 
+import { EVERY_LENGTH as LENGTHS } from "../../lengths.mjs";
 import { play } from "../play.mjs";
 import { prompt } from "../tokens.mjs";
 
@@ -42,10 +43,21 @@ function* steps(script, found) {
     return undefined;
 }
 
-// A tool has to be found where nothing is shown beforehand.
-function* finds() {
-    yield { tool: "n64_".padEnd(64, "x"), query: "a long name" };
+// Where nothing is shown beforehand, tools have to be found: the longest name that can be is between two that were tried.
+function* finds(script) {
+    if (script.offered(long(40)) || JSON.stringify(script.turns[0].body).includes(long(40))) return undefined;
+    let [fits, not] = [0, LENGTHS.length];
+    while (not - fits > 1) {
+        const middle = Math.floor((fits + not) / 2);
+        const { missing } = yield { tool: long(LENGTHS[middle]) };
+        if (missing) not = middle;
+        else fits = middle;
+    }
     return undefined;
+}
+
+function long(length) {
+    return `n${length}_`.padEnd(length, "x");
 }
 
 function shows(text) {
@@ -66,7 +78,8 @@ function lastMark(text) {
 function names(turns) {
     const all = turns.flatMap(({ body, tools }) => [JSON.stringify(body), ...tools.map(({ name }) => name)]).join("\n");
     const found = [...all.matchAll(/([A-Za-z0-9_.-]*?)(n(\d+)_x+)(?![x_A-Za-z0-9])/g)];
-    const intact = found.filter(([, , name, length]) => name.length === Number(length));
+    // Without a prefix, it is what our own search has said.
+    const intact = found.filter(([, prefix, name, length]) => prefix !== "" && name.length === Number(length));
     if (intact.length === 0) return { problem: "no long name is shown" };
     const longest = intact.reduce((one, two) => (two[2].length > one[2].length ? two : one));
     return { longest: longest[2].length, withPrefix: longest[0].length, limited: longest[2].length < 128, prefix: longest[1] };

@@ -19,7 +19,7 @@ export async function tokens(run, found = {}) {
     // A first meeting, so that plugbay remembers what the servers list to this very host.
     await play(run, "all", function* () {});
     found.modes = {};
-    for (const mode of ["direct", "auto", ...MODES]) {
+    for (const mode of ["direct", ...MODES, "auto"]) {
         found.modes[mode] = await measured(run, mode, found.without);
         run.keep();
     }
