@@ -18,9 +18,9 @@
 # One that CI can afford: tests-e2e/hosts.sh --host claude-code --scenario search
 . "$(dirname -- "$0")/common.sh"
 need packages
+program=run.mjs
 for word; do
-    [ "$word" = --measure ] || continue
-    need py2 measure
-    exec node "$here/hosts/measure/run.mjs" "$@"
+    [ "$word" != --measure ] || program=measure/run.mjs
 done
-exec node "$here/hosts/run.mjs" "$@"
+[ $program = run.mjs ] || need py2 measure
+exec node "$here/hosts/$program" "$@"

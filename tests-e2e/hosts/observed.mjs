@@ -24,7 +24,7 @@ export function messages(log) {
     return lines(log).filter(({ from }) => from === "host" || from === "server").map(parsed);
 }
 
-// Every line of the record: { at, from, line }, `from` one of start, environment, host, server, stderr.
+// Every line of the record: { at, from, line }, `from` one of start, environment, host, server, stderr, end.
 export function lines(log) {
     if (!existsSync(log)) return [];
     return readFileSync(log, "utf8").trim().split("\n").filter(Boolean).map((line) => JSON.parse(line));

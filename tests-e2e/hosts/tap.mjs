@@ -1,5 +1,5 @@
 // Stands between a host and a server, changes nothing, and writes every message down with the time, and what the server
-// writes to stderr, and the environment that the host gave it.
+// writes to stderr, the environment that the host gave it, and when the host ended it.
 // Usage: node tap.mjs LOG COMMAND [ARGUMENT...]
 
 import { spawn } from "node:child_process";
@@ -14,8 +14,8 @@ join("host", process.stdin, server.stdin);
 join("server", server.stdout, process.stdout);
 join("stderr", server.stderr, process.stderr);
 server.on("exit", (code) => process.exit(code ?? 1));
-process.stdin.on("end", () => server.stdin.end());
-for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => server.kill(signal));
+process.stdin.on("end", () => (note("end", ""), server.stdin.end()));
+for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => (note("end", signal), server.kill(signal)));
 
 function join(from, input, output) {
     let rest = "";

@@ -75,8 +75,7 @@ const LIMITS = {
 const EVENTS = {
     "list change seen, result at once": ({ changes }) => pair(changes, (seen) => seen[0]),
     "300 ms later": ({ changes }) => pair(changes, (seen) => seen[300]),
-    "interrupt reaches the server": ({ interrupt }) => pair(interrupt, (told) => told),
-    "… as the host says so": ({ interrupt }) => interrupt?.said,
+    "after an interrupt": ({ interrupt }) => pair(interrupt, (told) => told),
     "call after a crash": ({ crash }) => pair(crash, ({ next }) => next),
     "results are values in its code": ({ code }) => (code?.codeMode ? code.value : undefined),
 };

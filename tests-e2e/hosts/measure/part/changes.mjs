@@ -12,27 +12,28 @@ export async function changes(run, found) {
     for (const [label, mode] of [["direct", "direct"], ["through", "all"]]) {
         const seen = (found[label] = {});
         const servers = [{ name: "probe", command: process.execPath, args: [PROBE] }];
-        const { problem, log } = await play(run, mode, (script) => steps(script, seen), { servers });
-        if (problem) seen.problem = problem;
-        const times = observed(log)?.relisted ?? [];
+        seen.relistedAfterMs = [];
+        for (const pause of PAUSES) {
+            const { problem, log } = await play(run, mode, (script) => steps(script, seen, pause), { servers });
+            if (problem) seen.problem = problem;
+            const times = observed(log)?.relisted ?? [];
+            seen.relistedAfterMs.push(...times.map((time) => (Number.isNaN(time) ? null : time)));
+        }
         // One list soon after a change may have another reason.
-        seen.listsAgain = times.length > 0 && times.every((time) => !Number.isNaN(time));
-        seen.relistedAfterMs = times.map((time) => (Number.isNaN(time) ? null : time));
+        seen.listsAgain = seen.relistedAfterMs.length > 0 && seen.relistedAfterMs.every((time) => time !== null);
     }
     run.say(JSON.stringify(found));
 }
 
-function* steps(script, seen) {
-    for (const pause of PAUSES) {
-        const name = `fresh_${pause}`;
-        const told = yield { tool: "reveal", input: { name, pause }, query: "adds a tool and tells of it" };
-        if (told.missing) return "reveal is not offered";
-        const offered = script.offered(name);
-        if (offered) seen[pause] = offered.deferred ? "named" : "next turn";
-        else {
-            const called = yield { tool: name, query: name };
-            seen[pause] = called.missing ? "no" : "found by its search";
-        }
+function* steps(script, seen, pause) {
+    const name = `fresh_${pause}`;
+    const told = yield { tool: "reveal", input: { name, pause }, query: "adds a tool and tells of it" };
+    if (told.missing) return "reveal is not offered";
+    const offered = script.offered(name);
+    if (offered) seen[pause] = offered.deferred ? "named" : "next turn";
+    else {
+        const called = yield { tool: name, query: name };
+        seen[pause] = called.missing ? "no" : "found by its search";
     }
     return undefined;
 }

@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { newHome, tapped } from "../../drive.mjs";
-import { messages } from "../../observed.mjs";
+import { lines, messages } from "../../observed.mjs";
 import { play } from "../play.mjs";
 
 const PROBE = fileURLToPath(new URL("../../probe-server.mjs", import.meta.url));
@@ -14,7 +14,7 @@ const POLL_MS = 50;
 const TOLD_WITHIN_MS = 6_000;
 const CALLED_WITHIN_MS = 60_000;
 
-// { direct, through, said }: whether the server is told, and whether the host itself says so, or just leaves plugbay.
+// { direct, through }: whether the host cancels the call, and whether the server behind plugbay is told, or ended.
 export async function interrupt(run, found) {
     for (const [label, mode] of WAYS) {
         const log = join(newHome(), "server.jsonl");
@@ -24,15 +24,16 @@ export async function interrupt(run, found) {
         };
         let called = false;
         const during = async (child) => {
-            const ended = new Promise((over) => child.once("exit", over));
-            called = await Promise.race([until(() => has(log, ({ method, params }) => method === "tools/call" && params.name === "slow"), CALLED_WITHIN_MS), ended.then(() => false)]);
+            const gone = new Promise((over) => child.once("exit", over));
+            called = await Promise.race([until(() => has(log, ({ method, params }) => method === "tools/call" && params.name === "slow"), CALLED_WITHIN_MS), gone.then(() => false)]);
             child.kill("SIGINT");
-            await until(() => has(log, cancels), TOLD_WITHIN_MS);
+            await until(() => has(log, cancels) || ended(log), TOLD_WITHIN_MS);
             child.kill("SIGKILL");
         };
         const played = await play(run, mode, steps, { servers, during });
-        found.said = has(played.log, cancels);
-        found[label] = called ? has(log, cancels) : "the tool was not called";
+        // Directly, a host that has cancelled may end the server at once.
+        const told = has(label === "direct" ? played.log : log, cancels);
+        found[label] = !called ? "the tool was not called" : told ? "cancelled" : ended(log) ? "server ended" : "no";
     }
     run.say(JSON.stringify(found));
 }
@@ -64,6 +65,10 @@ function probe() {
 
 function cancels({ method }) {
     return method === "notifications/cancelled";
+}
+
+function ended(log) {
+    return lines(log).some(({ from }) => from === "end");
 }
 
 function has(log, fits) {
