@@ -1,5 +1,6 @@
 // What was measured, as tables.
 
+import { HOSTS } from "../all.mjs";
 import { MODES } from "./ground.mjs";
 import { TURNS } from "./part/tokens.mjs";
 
@@ -7,7 +8,7 @@ import { TURNS } from "./part/tokens.mjs";
 const NEAR_PERCENT = 5;
 
 export function report({ date, plugbay, hosts }) {
-    const all = Object.entries(hosts).filter(([, host]) => !host.skipped);
+    const all = HOSTS.map(({ name }) => [name, hosts[name]]).filter(([, host]) => host && !host.skipped);
     const skipped = Object.entries(hosts).filter(([, host]) => host.skipped);
     const parts = [
         `Measured on ${date} with ${plugbay}.`,
@@ -47,7 +48,7 @@ const FIRST = {
 };
 
 function conversation(turns) {
-    const cost = ({ conversations }) => conversations?.[turns] && `${conversations[turns].tokens} (${conversations[turns].requests})`;
+    const cost = ({ conversations }) => conversations?.[turns] && `${text(conversations[turns].tokens)} (${conversations[turns].requests})`;
     return { ...byMode(["direct", "auto", "told", ...MODES], cost), best: ({ tokens }) => tokens.comparison?.[turns]?.read?.mode };
 }
 

@@ -67,7 +67,7 @@ async function measure(part, host, program, entry) {
 function knows(profile) {
     const home = newHome();
     const config = join(home, "plugbay.json");
-    writeJson(config, { mcpServers: {} });
+    writeJson(config, { mcpServers: { none: { command: process.execPath } } });
     const env = { PATH: process.env.PATH, HOME: home };
     const { stdout } = spawnSync(plugbay, ["--config", config, "hosts", "--json"], { encoding: "utf8", env });
     return stdout?.includes(`"${profile}"`) ?? false;

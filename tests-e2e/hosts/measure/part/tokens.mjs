@@ -10,14 +10,15 @@ import { counted } from "../tokens.mjs";
 // same calls take more requests.
 export const TURNS = [4, 5, 10, 20];
 const CALLS = Math.max(...TURNS) - 1;
+const FIRST_CALLS = 6;
 
 // { without, modes: { direct: { first, adds, requests, cached, conversations } … }, best, auto }
 export async function tokens(run, found = {}) {
     const none = await play(run, "none", function* () {});
     found.without = counted(none.script.turns.slice(0, 1))[0]?.tokens;
     if (found.without === undefined) throw new Error(`it asked its model nothing: ${none.output.slice(-600)}`);
-    // A first meeting, so that plugbay remembers what the servers list to this very host.
-    await play(run, "all", function* () {});
+    // A first meeting, long enough for plugbay to learn what the servers list to this very host.
+    await play(run, "all", (script) => conversation(script, { calls: FIRST_CALLS, finished: [], surface: () => "all" }));
     found.modes = {};
     for (const mode of ["direct", ...MODES, "auto"]) {
         found.modes[mode] = await measured(run, mode, found.without);
