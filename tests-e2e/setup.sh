@@ -24,7 +24,7 @@ inspector_node=22.19.0
 newer_node=24.20.0
 
 main() {
-    [ $# -gt 0 ] || set -- packages node py1 py2 api packaging packaging-py claude-code chromium
+    [ $# -gt 0 ] || set -- packages node py1 py2 api packaging packaging-py claude-code measure chromium
     require_programs
     absent=
     for part in "$@"; do
