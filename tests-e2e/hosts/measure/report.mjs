@@ -16,7 +16,7 @@ export function report({ date, plugbay, hosts }) {
         section(all, "opening", "How hosts open, and what they see of tools", OPENING),
         section(all, "tokens", "Tokens that MCP adds to the first request", FIRST),
         ...TURNS.map((turns) => section(all, "tokens", `Tokens of a conversation of ${turns} turns (requests in brackets)`, conversation(turns))),
-        section(all, "tokens", "How far `auto` is from the best mode, in per cent (billed: with a prompt cache)", DISTANCE),
+        section(all, "tokens", "How far `auto`, told where it can be, is from the best mode, in per cent (billed: with a prompt cache)", DISTANCE),
         section(all, "limits", "What hosts show", LIMITS),
         section(all, "crash", "What happens to a call; directly / through plugbay", EVENTS),
     ];
