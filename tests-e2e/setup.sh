@@ -4,8 +4,8 @@
 # Usage: tests-e2e/setup.sh [PART]...
 #
 # Parts: packages (npm), node (a newer one, where ours is too old for the inspector), py1, py2, api (PyPI), packaging and
-# packaging-py (what packaging/check.sh needs of both), forty and forty-py (the servers of forty.json), each host of
-# hosts/pins.txt, and chromium. Without a PART: all that `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else
+# packaging-py (what packaging/check.sh needs of both), forty and forty-py (the servers of forty.json), measure (what
+# hosts.sh --measure needs), each host of hosts/pins.txt, HOST@latest for its newest version, and chromium. Without a PART: all that `cargo test` needs. The parts go into $PLUGBAY_E2E_DIR, else
 # target/e2e; only Chromium goes into the system, with apt-get and as root. Where that cannot be, tests do without it.
 #
 # A part is there if its stamp is, which is written last. One setup works at a time and others wait for it; the lock ends
@@ -24,7 +24,7 @@ inspector_node=22.19.0
 newer_node=24.20.0
 
 main() {
-    [ $# -gt 0 ] || set -- packages node py1 py2 api packaging packaging-py claude-code chromium
+    [ $# -gt 0 ] || set -- packages node py1 py2 api packaging packaging-py claude-code measure chromium
     require_programs
     absent=
     for part in "$@"; do
@@ -168,7 +168,7 @@ fill() {
     # The forty servers are of different makers, whose peer dependencies need not agree.
     # shellcheck disable=SC2046 # a list of words
     case $1 in
-    packages | packaging) cp "$(manifest "$1")" "$staging/package.json" && npm_install ;;
+    packages | packaging | measure) cp "$(manifest "$1")" "$staging/package.json" && npm_install ;;
     forty) echo '{"private":true}' >"$staging/package.json" && npm_install --legacy-peer-deps $(forty npm | tr ' ' '@') ;;
     *) echo '{"private":true}' >"$staging/package.json" && npm_install "$(pin "$1")" ;;
     esac
@@ -181,8 +181,8 @@ npm_install() {
 
 is_part() {
     case $1 in
-    packages | py1 | py2 | api | packaging | packaging-py | forty | forty-py | chromium) ;;
-    *) pin "$1" >/dev/null ;;
+    packages | py1 | py2 | api | packaging | packaging-py | forty | forty-py | measure | chromium) ;;
+    *) package "${1%@latest}" >/dev/null ;;
     esac
 }
 
@@ -207,6 +207,7 @@ place() {
     case $1 in
     packages) echo node_modules ;;
     packaging) echo packaging/node_modules ;;
+    measure) echo measure/node_modules ;;
     py1 | py2 | api | packaging-py | forty-py) echo "$1" ;;
     forty) echo forty/node_modules ;;
     node) echo node/node_modules ;;
@@ -218,7 +219,7 @@ place() {
 wanted() {
     cksum <"$here/setup.sh"
     case $1 in
-    packages | packaging) cat "$(manifest "$1")" "$here/.npmrc" | cksum && node --version ;;
+    packages | packaging | measure) cat "$(manifest "$1")" "$here/.npmrc" | cksum && node --version ;;
     forty | forty-py) forty npm && forty pypi && node --version && python3 --version ;;
     py1 | py2 | api | packaging-py) cksum <"$(requirements "$1")" && python3 --version ;;
     *) pin "$1" ;;
@@ -228,6 +229,7 @@ wanted() {
 manifest() {
     case $1 in
     packaging) echo "$here/../packaging/package.json" ;;
+    measure) echo "$here/hosts/measure/package.json" ;;
     *) echo "$here/package.json" ;;
     esac
 }
@@ -240,13 +242,30 @@ requirements() {
     esac
 }
 
-# The npm package of a part that is just one.
+# The npm package of a part that is just one, with the version to install. Offline, the newest one is the one that is there.
 pin() {
+    case $1 in
+    *@latest)
+        name=$(package "${1%@latest}") && name=${name%@*} || return 1
+        if version=$(npm view "$name" version 2>/dev/null) && [ -n "$version" ]; then
+            echo "$name@$version"
+        else
+            tail -n 1 "$folder/$(place "$1")/installed" 2>/dev/null
+        fi
+        ;;
+    *) package "$1" ;;
+    esac
+}
+
+# The same with the version that is pinned.
+package() {
+    # shellcheck disable=SC2016 # JavaScript
+    platform=$(node -p '`${process.platform}-${process.arch}`')
     if [ "$1" = node ]; then
-        # shellcheck disable=SC2016 # JavaScript
-        echo "node-$(node -p '`${process.platform}-${process.arch}`')@$newer_node"
+        echo "node-$platform@$newer_node"
     else
-        awk -v part="$1" '$1 == part { print $2; found = 1 } END { exit !found }' "$here/hosts/pins.txt"
+        awk -v part="$1" -v platform="$platform" '
+            $1 == part { sub("PLATFORM", platform, $2); print $2; found = 1 } END { exit !found }' "$here/hosts/pins.txt"
     fi
 }
 

@@ -19,8 +19,8 @@ export async function startModel(player) {
         const api = request.method === "POST" && APIS.find((api) => api.handles(path));
         if (!api) return nothing(response, path);
         const turn = api.read({ body });
-        const act = player.next(turn);
-        const more = { model: body.model ?? "stub", path };
+        const act = player.next({ ...turn, body });
+        const more = { model: body.model ?? "stub", path, stream: body.stream };
         if (act.call) api.call(response, { ...act.call, ...more });
         else api.say(response, { text: act.say, ...more });
     });

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 // `list_changed` to the next `tools/list`, not a number where none came.
 export function observed(log) {
     if (!existsSync(log)) return undefined;
-    const all = readFileSync(log, "utf8").trim().split("\n").map((line) => JSON.parse(line)).map(parsed);
+    const all = messages(log);
     const asked = all.filter(({ from }) => from === "host");
     const listed = asked.filter(({ message }) => message.method === "tools/list");
     const changes = all.filter(({ from, message }) => from === "server" && message.method === "notifications/tools/list_changed");
@@ -17,6 +17,17 @@ export function observed(log) {
         listedAt: answered(all, listed[0]),
         relisted: changes.map(({ at }) => (listed.find((list) => list.at >= at)?.at ?? NaN) - at),
     };
+}
+
+// Every message, with who sent it and when.
+export function messages(log) {
+    return lines(log).filter(({ from }) => from === "host" || from === "server").map(parsed);
+}
+
+// Every line of the record: { at, from, line }, `from` one of start, environment, host, server, stderr, end.
+export function lines(log) {
+    if (!existsSync(log)) return [];
+    return readFileSync(log, "utf8").trim().split("\n").filter(Boolean).map((line) => JSON.parse(line));
 }
 
 // When the host had its first list.
@@ -35,7 +46,7 @@ function hello(asked) {
 
 function parsed({ at, from, line }) {
     try {
-        return { at, from, message: JSON.parse(line) };
+        return { at, from, message: JSON.parse(line) ?? {} };
     } catch {
         return { at, from, message: {} };
     }

@@ -1,8 +1,9 @@
 // Plays one script against whatever host asks, and writes down what the host showed in each turn.
 //
-// A step: { tool, input, result, absent, now }
+// A step: { tool, input, field, result, absent, now }
 //   tool    how the name of the tool ends that must be offered in this turn
 //   input   what it is called with
+//   field   in a host that runs code: what is read from the result, which must be a value and no text
 //   result  what its result must contain: a string, or a regular expression
 //   absent  endings of names that must not be offered in this turn
 //   now     the tool must be there without a search by the host's own means
@@ -89,7 +90,7 @@ export class Player {
         const id = `call_${this.#calls}`;
         this.#waiting = { id, name: tool.name, step };
         record.called = tool.name;
-        return { call: { tool, input, id } };
+        return { call: { tool, input, id, field: step?.field } };
     }
 
     #end() {
@@ -97,9 +98,10 @@ export class Player {
     }
 }
 
-// Hosts put a prefix of their own before a name.
-function ending(tools, name) {
-    const fits = tools.filter((tool) => tool.name === name || tool.name.endsWith(`_${name}`) || tool.name.endsWith(`.${name}`));
+// Hosts put a prefix of their own before a name, and some make an identifier of it.
+export function ending(tools, name) {
+    const plain = (text) => text.replaceAll("-", "_");
+    const fits = tools.filter((tool) => plain(tool.name) === plain(name) || ["_", "."].some((mark) => plain(tool.name).endsWith(mark + plain(name))));
     return fits.find((tool) => !tool.deferred) ?? fits[0];
 }
 

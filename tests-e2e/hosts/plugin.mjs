@@ -31,7 +31,7 @@ writeJson(join(home, ".config/plugbay/config.jsonc"), {
 });
 const model = await startModel({ next: () => ({ say: "done" }) });
 const env = {
-    ...claudeCode.launch({ home, server: { name: "none" }, model: model.url }).env,
+    ...claudeCode.launch({ home, servers: [], model: model.url }).env,
     PATH: [join(home, "bin"), process.env.PATH].join(delimiter),
     HOME: home,
     TERM: "dumb",

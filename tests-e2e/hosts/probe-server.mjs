@@ -1,8 +1,12 @@
 // A small MCP server that shows what a host does with lists that change, long names, and two kinds of content.
-// Usage: node probe-server.mjs
+// Usage: node probe-server.mjs [names | plain N]
+//
+// With `names` it has a name of every length that matters, with `plain N` just N tools that say nothing of themselves.
 
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
+
+import { EVERY_LENGTH, range } from "./lengths.mjs";
 
 const LONGEST_HOLD_MS = 5_000;
 const EMPTY = { type: "object", properties: {} };
@@ -11,6 +15,7 @@ const number = { type: "integer" };
 const CHANGE = { type: "object", properties: { name: { type: "string" }, pause: number, held: { type: "boolean" } } };
 // Which of these names a request still has, and how they look there, tells the host's limit.
 const LENGTHS = [40, 46, 50, 52, 56, 60, 64, 100, 116, 128];
+const [special, plainTools] = process.argv.slice(2);
 
 const revealed = new Set();
 let listed = () => {};
@@ -41,11 +46,31 @@ const TOOLS = {
         inputSchema: { type: "object", properties: { text: { type: "string" } } },
         run: ({ text }) => plain(text),
     },
+    slow: {
+        description: "Answers after so many seconds.",
+        inputSchema: { type: "object", properties: { seconds: number } },
+        run: async ({ seconds }) => (await pause(seconds * 1000), plain("at last")),
+    },
+    crash: {
+        description: "Ends the server in the middle of the call.",
+        inputSchema: EMPTY,
+        run: () => {
+            process.stderr.write("the probe was told to crash\n");
+            process.exit(7);
+        },
+    },
     "dashed-and.dotted": { description: "Characters that hosts rewrite.", inputSchema: EMPTY, run: () => plain("rewritten") },
 };
-for (const length of LENGTHS) {
+for (const length of special === "names" ? EVERY_LENGTH : LENGTHS) {
     const name = `n${length}_`.padEnd(length, "x");
     TOOLS[name] = { description: "A long name.", inputSchema: EMPTY, run: () => plain(String(length)) };
+}
+
+if (special === "plain") {
+    for (const name of Object.keys(TOOLS)) delete TOOLS[name];
+    for (const count of range(1, Number(plainTools))) {
+        TOOLS[`plain_${count}`] = { description: `The tool with number ${count}.`, inputSchema: EMPTY, run: () => plain(String(count)) };
+    }
 }
 
 const METHODS = {

@@ -11,6 +11,8 @@ const PROBE = { command: process.execPath, args: [fileURLToPath(new URL("probe-s
 const CALC = { tool: "calc__factorize", input: { number: 84 }, result: "7" };
 const ECHO = { tool: "everything__echo", input: { message: "over the wire" }, result: "Echo: over the wire" };
 
+const STRUCTURED = { tool: "everything__get-structured-content", input: { location: "Chicago" } };
+
 const ACTIVATE = [
     { tool: "gateway_activate", input: { name: "calc" }, result: "calc", absent: [CALC.tool] },
     { ...CALC, now: true },
@@ -35,6 +37,9 @@ export const SCENARIOS = {
         { tool: "calc_suite", input: { action: "introspect" }, result: "factorize", absent: [CALC.tool] },
         { tool: "calc_suite", input: { action: "call", subtool: "factorize", args: CALC.input }, result: CALC.result },
     ]),
+
+    // Hosts that run code: `auto` gives every tool, and a result is a value in their script. For codex and opencode-code.
+    code: plugbay(undefined, [{ ...STRUCTURED, field: "temperature", result: "VALUE number" }, ECHO]),
 
     // A server behind plugbay changes its tools in the middle of a conversation.
     changing: plugbay("all", reveal({ pause: 2000 }), () => ({ probe: PROBE })),

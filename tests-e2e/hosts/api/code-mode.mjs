@@ -14,11 +14,13 @@ export function codeModeTools(tools, results) {
     return [{ name: FINDER, kind: "finder" }, ...nested].map((tool) => ({ ...tool, ...common }));
 }
 
-// What `exec` is to run, if this is a tool of that kind.
-export function script(tool, input) {
+// What `exec` is to run, if this is a tool of that kind. A `field` is read from the result as the value that it is there.
+export function script(tool, input, field) {
     if (tool.kind === "finder") {
-        return `for (const { name } of ALL_TOOLS) if (name.endsWith(${JSON.stringify(input.ending)})) text("FOUND " + name);`;
+        const fits = `name.endsWith(${JSON.stringify(input.ending.replaceAll(/\W/g, "_"))})`;
+        return `for (const { name, description } of ALL_TOOLS) if (${fits}) text("FOUND " + name + "\\n" + description);`;
     }
-    if (tool.kind === "nested") return `text(await tools.${tool.name}(${JSON.stringify(input)}));`;
-    return undefined;
+    if (tool.kind !== "nested") return undefined;
+    const call = `await tools.${tool.name}(${JSON.stringify(input)})`;
+    return field ? `text("VALUE " + typeof (${call}).structuredContent.${field});` : `text(${call});`;
 }

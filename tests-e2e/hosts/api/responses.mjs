@@ -20,16 +20,16 @@ export function read({ body }) {
     };
 }
 
-export function call(response, { tool, input, id }) {
-    send(response, { id: `item_${id}`, call_id: id, ...made(tool, input) });
+export function call(response, { tool, input, id, field }) {
+    send(response, { id: `item_${id}`, call_id: id, ...made(tool, input, field) });
 }
 
 export function say(response, { text }) {
     send(response, { type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text }] });
 }
 
-function made(tool, input) {
-    const code = script(tool, input);
+function made(tool, input, field) {
+    const code = script(tool, input, field);
     if (code) return { type: "custom_tool_call", name: "exec", namespace: tool.space, input: code };
     if (tool.kind === "tool_search") return { type: "tool_search_call", execution: "client", arguments: input };
     return { type: "function_call", name: tool.own, namespace: tool.space, arguments: JSON.stringify(input) };

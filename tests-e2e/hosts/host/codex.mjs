@@ -14,26 +14,26 @@ const TRIPLES = {
 
 // Its search takes a whole name for one word: `evaluate` does not find `calc__evaluate`.
 const bySearch = { tool: "tool_search", input: (name) => ({ query: name, limit: 5 }) };
-const byScript = { tool: FINDER, input: (name) => ({ ending: name }) };
+const byScript = { tool: FINDER, input: (name) => ({ ending: name }), byEnding: true };
 
 export default [
     // Its own default: everything is a function in a script.
-    codex("codex", "gpt-6.1-sol", byScript),
+    codex("codex", "codex", "gpt-6.1-sol", byScript),
     // An older model: deferred tools, and a search for them.
-    codex("codex-search", "gpt-5.5", bySearch),
+    codex("codex-search", "codex/search", "gpt-5.5", bySearch),
     // A model that it does not know, as with local ones: everything is in the request.
-    codex("codex-plain", "stub", undefined),
+    codex("codex-plain", "codex/plain", "stub", undefined),
 ];
 
-function codex(name, model, search) {
-    return { name, part: "codex", search, program, launch: (run) => launch(run, model) };
+function codex(name, profile, model, search) {
+    return { name, profile, hidden: name !== "codex", part: "codex", search, program, launch: (run) => launch(run, model) };
 }
 
 function program(folder) {
     return [join(folder, `node_modules/@openai/codex-${platform()}/vendor/${TRIPLES[platform()]}/bin/codex`)];
 }
 
-function launch({ home, server, model: url, prompt }, model) {
+function launch({ home, servers, model: url, prompt }, model) {
     const text = (value) => JSON.stringify(value);
     const lines = [
         `model = ${text(model)}`,
@@ -46,11 +46,14 @@ function launch({ home, server, model: url, prompt }, model) {
         `base_url = ${text(`${url}/v1`)}`,
         'wire_api = "responses"',
         'env_key = "STUB_KEY"',
-        `[mcp_servers.${server.name}]`,
-        `command = ${text(server.command)}`,
-        `args = ${text(server.args)}`,
-        // Otherwise its first turn does not wait for a server that takes long to start.
-        "required = true",
+        ...servers.flatMap(({ name, command, args }) => [
+            `[mcp_servers.${name}]`,
+            `command = ${text(command)}`,
+            `args = ${text(args)}`,
+            // Otherwise its first turn does not wait for a server that takes long to start.
+            "required = true",
+            "startup_timeout_sec = 60",
+        ]),
     ];
     writeText(join(home, ".codex/config.toml"), `${lines.join("\n")}\n`);
     return {

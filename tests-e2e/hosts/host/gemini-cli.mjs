@@ -2,24 +2,24 @@
 
 import { join } from "node:path";
 
-import { writeJson } from "./files.mjs";
+import { entries, writeJson } from "./files.mjs";
 
 export default {
     name: "gemini-cli",
+    profile: "gemini-cli",
     part: "gemini-cli",
 
     program(folder) {
         return [process.execPath, join(folder, "node_modules/@google/gemini-cli/bundle/gemini.js")];
     },
 
-    launch({ home, server, model, prompt }) {
-        const { name, ...entry } = server;
+    launch({ home, servers, model, prompt }) {
         writeJson(join(home, ".gemini/settings.json"), {
             general: { enableAutoUpdate: false, enableAutoUpdateNotification: false },
             security: { auth: { selectedType: "gemini-api-key" }, folderTrust: { enabled: false } },
             privacy: { usageStatisticsEnabled: false },
             telemetry: { enabled: false },
-            mcpServers: { [name]: { ...entry, trust: true } },
+            mcpServers: entries(servers, ({ command, args }) => ({ command, args, trust: true })),
         });
         return {
             args: ["-p", prompt, "-m", "gemini-2.5-flash", "--approval-mode", "yolo"],

@@ -2,34 +2,43 @@
 
 import { join } from "node:path";
 
-import { platform, writeJson } from "./files.mjs";
+import { CODE_SEARCH } from "../api/opencode-code.mjs";
+import { entries, platform, writeJson } from "./files.mjs";
 
-export default {
-    name: "opencode",
-    part: "opencode",
+const opencode = { name: "opencode", profile: "opencode", part: "opencode", program, launch: (run) => launch(run, {}) };
 
-    program(folder) {
-        return [join(folder, `node_modules/opencode-${platform()}/bin/opencode`)];
-    },
+export default opencode;
 
-    launch({ home, server, model, prompt }) {
-        const provider = {
-            npm: "@ai-sdk/openai-compatible",
-            options: { baseURL: `${model}/v1`, apiKey: "stub" },
-            models: { stub: { tool_call: true, limit: { context: 200_000, output: 8_000 } } },
-        };
-        writeJson(join(home, ".config/opencode/opencode.jsonc"), {
-            autoupdate: false,
-            share: "disabled",
-            model: "stub/stub",
-            small_model: "stub/stub",
-            permission: { "*": "allow" },
-            provider: { stub: provider },
-            mcp: { [server.name]: { type: "local", command: [server.command, ...server.args], enabled: true } },
-        });
-        return {
-            args: ["run", prompt],
-            env: { OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_DEFAULT_PLUGINS: "1" },
-        };
-    },
+// One tool runs JavaScript, and those of servers are functions there.
+export const opencodeCode = {
+    ...opencode,
+    name: "opencode-code",
+    profile: "opencode/code",
+    search: { tool: CODE_SEARCH, input: (name) => ({ query: name }) },
+    launch: (run) => launch(run, { OPENCODE_EXPERIMENTAL_CODE_MODE: "1" }),
 };
+
+function program(folder) {
+    return [join(folder, `node_modules/opencode-${platform()}/bin/opencode`)];
+}
+
+function launch({ home, servers, model, prompt }, more) {
+    const provider = {
+        npm: "@ai-sdk/openai-compatible",
+        options: { baseURL: `${model}/v1`, apiKey: "stub" },
+        models: { stub: { tool_call: true, limit: { context: 200_000, output: 8_000 } } },
+    };
+    writeJson(join(home, ".config/opencode/opencode.jsonc"), {
+        autoupdate: false,
+        share: "disabled",
+        model: "stub/stub",
+        small_model: "stub/stub",
+        permission: { "*": "allow" },
+        provider: { stub: provider },
+        mcp: entries(servers, ({ command, args }) => ({ type: "local", command: [command, ...args], enabled: true })),
+    });
+    return {
+        args: ["run", prompt],
+        env: { OPENCODE_DISABLE_AUTOUPDATE: "1", OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_DEFAULT_PLUGINS: "1", ...more },
+    };
+}

@@ -65,6 +65,10 @@ mod real_hosts {
 
     tests! {
         claude_code: check_script("hosts.sh", &["--host", "claude-code", "--scenario", "activate"]);
+        claude_code_does_what_its_profile_says: check_script(
+            "hosts.sh",
+            &["--measure", "--pinned", "--host", "claude-code", "--part", "opening", "--part", "deferral"],
+        );
         the_plugin_for_claude_code: check_script("plugin.sh", &[]);
         setup_of_four_hosts_and_back: check_script("setup-hosts.sh", &["--host", "claude-code"]);
     }
