@@ -79,7 +79,7 @@ mod logins {
     use super::*;
 
     tests! {
-        oauth_at_oidc_provider: check_script("oauth.sh", &[]);
+        oauth_at_oidc_provider: check_script("oauth.sh", &["--quick"]);
     }
 }
 
