@@ -4,7 +4,8 @@
 #
 # Usage: tests-e2e/oauth.sh [--plugbay PATH] [--scenario WORDS]... [--quick] [--keep]
 #
-# --scenario: only those whose name contains these words. --quick: not those that are nearly like another. --keep: leaves all that was written, as a failure does.
+# --scenario: only those whose name contains these words. --quick: not those that are nearly like another.
+# --keep: leaves all that was written, as a failure does.
 # Screenshots of plugbay's pages go to $PLUGBAY_E2E_DIR/oauth. On a machine without Chromium (or with an empty $CHROMIUM)
 # the user goes through the same pages with plain HTTP.
 #
