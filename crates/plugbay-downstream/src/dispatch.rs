@@ -31,6 +31,7 @@ use crate::{
     respond,
     route::{self, FindDestination},
     session::Session,
+    skills,
     subscriptions::ItemSubscription,
     suspended::{HostCall, Observed},
 };
@@ -73,6 +74,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"prompts/get", _) => route_request(context, route::prompt),
         (b"resources/read", _) => route_request(context, route::resource),
         (b"completion/complete", _) => route_request(context, route::completion),
+        (b"skills/list", _) => skills::list(context),
+        (b"skills/get", _) => route_request(context, route::skill),
+        (b"resources/directory/read", _) => route_request(context, route::directory),
         (b"tasks/get" | b"tasks/cancel", _)
         | (b"tasks/result", Era::Legacy)
         | (b"tasks/update", Era::Modern) => route_request(context, route::task),
@@ -205,6 +209,8 @@ fn handle(context: RequestContext<'_>, destination: Destination) {
         Destination::Builtin(tool) => builtin::serve(context, tool),
         Destination::Suite(server) => builtin::suite::serve(context, &server),
         Destination::BuiltinPrompt(prompt) => builtin::prompts::serve(context, prompt),
+        Destination::Skill(answer) => skills::answer(context, &answer),
+        Destination::Perhaps(servers) => skills::find(context, servers),
     }
 }
 

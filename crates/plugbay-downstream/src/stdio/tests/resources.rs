@@ -33,6 +33,7 @@ fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
             .iter()
             .map(|name| item(ItemKind::Prompt, format!(r#"{{"name":"{name}"}}"#)))
             .collect(),
+        ..Items::default()
     };
     let capabilities = ServerCapabilities {
         resources: true,
