@@ -60,7 +60,7 @@ mod tests {
         let own = OwnSkill::new("---\nname: x\ndescription: Does: y\n---\n\nBody\n---\n").unwrap();
         let entry: Value = serde_json::from_slice(&own.entry).unwrap();
         let digest = format!("sha256:{:x}", Sha256::digest(own.text.as_bytes()));
-        let file = json!({ "uri": "skill://x/SKILL.md", "digest": digest, "size": 48 });
+        let file = json!({ "uri": "skill://x/SKILL.md", "digest": digest, "size": 47 });
         let frontmatter = json!({ "name": "x", "description": "Does: y" });
         let expected =
             json!({ "uri": "skill://x/SKILL.md", "frontmatter": frontmatter, "resources": [file] });

@@ -253,7 +253,7 @@ impl Snapshot {
             [only] if places.len() == 1 => SkillPlace::At((*only).clone()),
             [] if unmapped(uri).is_some() => SkillPlace::Nowhere,
             [] => perhaps(uri, skills.servers()),
-            several if skills.are_around(uri) => several_have(uri, several),
+            several if skills.are_around(uri) => several_have(uri, several.iter().copied()),
             several => perhaps(uri, several.iter().map(|place| &place.server)),
         }
     }
@@ -265,14 +265,24 @@ impl Snapshot {
             return SkillPlace::Own;
         }
         let skills = &self.resources.skills;
-        let places = self.resources.resources_at(uri);
-        let known: Vec<&Place> = places.iter().filter(|place| skills.has(&place.server)).collect();
-        match (&places[..], &known[..]) {
-            ([only], _) => SkillPlace::At(only.clone()),
-            _ if unmapped(uri).is_some() => SkillPlace::Nowhere,
-            _ if skills.are_around(uri) => several_have(uri, &places.iter().collect::<Vec<_>>()),
-            ([], _) if skills.have_scheme(uri) => perhaps(uri, skills.servers()),
-            (_, known) if skills.have_scheme(uri) => perhaps(uri, known.iter().map(|place| &place.server)),
+        let known = self.resources.known_at(uri);
+        match &known[..] {
+            [only] => return SkillPlace::At(only.clone()),
+            _ if unmapped(uri).is_some() => return SkillPlace::Nowhere,
+            [_, ..] if skills.are_around(uri) => return several_have(uri, known.iter()),
+            _ => {}
+        }
+        if skills.have_scheme(uri) {
+            // Where a template fits, only its servers; else all: what the others of this scheme are tells nothing.
+            let fitting = known.iter().map(|place| &place.server).filter(|server| skills.has(server));
+            let servers: Vec<&ServerName> = fitting.collect();
+            return match servers.is_empty() {
+                true => perhaps(uri, skills.servers()),
+                false => perhaps(uri, servers.into_iter()),
+            };
+        }
+        match &self.resources.resources_at(uri)[..] {
+            [only] => SkillPlace::At(only.clone()),
             _ => SkillPlace::Nowhere,
         }
     }
@@ -306,8 +316,9 @@ impl Snapshot {
     }
 }
 
-fn several_have(uri: &str, places: &[&Place]) -> SkillPlace {
-    SkillPlace::Several(places.iter().map(|place| mapped(&place.server, uri)).collect())
+fn several_have<'a>(uri: &str, places: impl Iterator<Item = &'a Place>) -> SkillPlace {
+    let servers: BTreeSet<&ServerName> = places.map(|place| &place.server).collect();
+    SkillPlace::Several(servers.into_iter().map(|server| mapped(server, uri)).collect())
 }
 
 /// These servers may have a skill, or a file of one, that no list has.

@@ -265,7 +265,7 @@ fn windows_of_a_daemon_and_hosts_over_http_have_the_same_skills() {
     for skill in lists[0].as_array().expect("skills") {
         let uri = skill["uri"].as_str().unwrap();
         let got = post("skills/get", "", &format!(r#","uri":"{uri}""#));
-        assert_eq!((&got["skill"], &got["resultType"]), (skill, &json!("complete")));
+        assert_eq!(got["skill"], *skill);
         let file = &skill["resources"][1];
         let uri = file["uri"].as_str().unwrap();
         let read = post("resources/read", uri, &format!(r#","uri":"{uri}""#));
