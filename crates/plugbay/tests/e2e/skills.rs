@@ -8,7 +8,7 @@ use crate::{
     clients::{Client, Era},
     gateway::{Gateway, Transport},
     installed::{Installed, scripts},
-    world::Server,
+    world::{Server, World},
 };
 
 pub(crate) fn check_skills(era: Era, host: Transport) {
@@ -27,6 +27,9 @@ pub(crate) fn check_skills(era: Era, host: Transport) {
             "expect": ["whoami"], "get": ["skill://hidden-ska/SKILL.md", "skill://hidden-skb/SKILL.md"],
         }),
     );
+    // What is declared of a server is known once it was met.
+    workspace.write_config(&World::config(&servers));
+    Gateway::meet(&workspace);
     let gateway = Gateway::new(host, &workspace, &servers);
     let through = Client::read_skills(
         &workspace,
