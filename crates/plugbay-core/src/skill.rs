@@ -77,14 +77,14 @@ pub fn directories(uri: &str) -> impl Iterator<Item = &str> {
     uri.rmatch_indices('/').map(|(at, _)| &uri[..at])
 }
 
-/// Where a result of `skills/get`, `resources/directory/read` or `resources/read` has URIs, in the order of the text.
+/// Where a result of `skills/get` or `resources/directory/read` has URIs, in the order of the text.
 pub fn uris_of_result(bytes: &[u8], head: &Head) -> Vec<Span> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else { return Vec::new() };
     let mut uris = Vec::new();
     for member in Members::of(bytes, result).flatten() {
         match &*member.key {
             "skill" => uris.extend(Entry::read(bytes, &member.value).uris),
-            "resources" | "contents" => uris.extend(uris_of_each(bytes, &member.value)),
+            "resources" => uris.extend(uris_of_each(bytes, &member.value)),
             _ => {}
         }
     }
@@ -138,8 +138,7 @@ mod tests {
         let skill = r#"{"skill":{"resources":[{"uri":"b"}],"uri":"a","x":{"uri":"no"}},"uri":"no"}"#;
         assert_eq!(uris(skill), r#""b" "a""#);
         assert_eq!(uris(r#"{"resources":[{"uri":"a"},{"uri":1},{"x":"no"}]}"#), r#""a""#);
-        assert_eq!(uris(r#"{"contents":[{"text":"{\"uri\":\"no\"}","uri":"a"}]}"#), r#""a""#);
-        assert_eq!(uris(r#"{"skill":7,"contents":"x"}"#), "");
+        assert_eq!(uris(r#"{"skill":7,"resources":"x","contents":[{"uri":"no"}]}"#), "");
     }
 
     #[test]

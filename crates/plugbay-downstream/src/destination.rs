@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use plugbay_core::{
     name::ServerName,
-    surface::{BuiltinPrompt, BuiltinTool, Place, mapped_start},
+    surface::{BuiltinPrompt, BuiltinTool, Place, server_part},
     wire::Span,
 };
 
@@ -65,7 +65,7 @@ impl Route {
 
     /// The same for a URI of skills. If the host has it with the server's name, the answer has that too.
     pub(crate) fn to_skill(place: Place, span: Span, uri: &str) -> Self {
-        let role = mapped_start(uri).map_or(Role::None, |start| Role::Mapped(start.to_owned().into()));
+        let role = server_part(uri).map_or(Role::None, |start| Role::Mapped(start.to_owned().into()));
         Self { role, ..Self::to(place, span) }
     }
 

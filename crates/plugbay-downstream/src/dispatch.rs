@@ -1,5 +1,7 @@
 //! The handling of a host's messages: read top-down, this is the path of every request.
 
+mod inner_request;
+mod skills;
 mod tasks;
 
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use plugbay_core::{
 };
 use serde_json::json;
 
+pub(crate) use self::inner_request::InnerRequest;
 use crate::{
     apps, builtin,
     connected_hosts::ClientInfo,
@@ -31,7 +34,6 @@ use crate::{
     respond,
     route::{self, FindDestination},
     session::Session,
-    skills,
     subscriptions::ItemSubscription,
     suspended::{HostCall, Observed},
 };

@@ -38,11 +38,12 @@ pub use notice::{beside_search, failed_unlisted};
 pub use own_skill::OwnSkill;
 pub use problem::Problem;
 pub use prompts::BuiltinPrompt;
-pub use resources::{Place, Resources, mapped};
+pub use resources::{Place, Resources};
 pub use search::ToolIndex;
 pub use settings::{DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
-pub use skills::{Skill, SkillPage, SkillPlace, Skills, mapped_start};
+pub use skills::{Skill, SkillPage, SkillPlace, Skills};
 pub use tool_list::ToolList;
+pub use uri::{server_part, with_server};
 
 use self::{
     listing::Listings,

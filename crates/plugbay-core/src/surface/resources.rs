@@ -194,7 +194,8 @@ impl Resources {
         let mut list = List::default();
         for (uri, owners) in shown {
             let plain = unmapped(uri).is_none();
-            let alone = owners.len() == 1 && plain && owners.keys().all(|server| claims.is_exclusive(server, uri));
+            let alone =
+                owners.len() == 1 && plain && owners.keys().all(|server| claims.is_exclusive(server, uri));
             for (server, item) in owners {
                 let mapped = (!alone).then(|| mapped(server, uri));
                 if let Some(item) = item {

@@ -13,7 +13,8 @@ pub(super) use self::claims::{Claims, ListedSkill};
 use self::found::EngineCell;
 use super::{
     OwnSkill, Place, Resources, Snapshot,
-    resources::{mapped, quoted, scheme, unmapped},
+    resources::{quoted, scheme},
+    uri::{unmapped, with_server},
 };
 use crate::{catalog::Catalog, name::ServerName, skill, wire::Span};
 
@@ -154,13 +155,13 @@ fn show(listed: &ListedSkill<'_>, claims: &Claims<'_>) -> (Skill, Bytes) {
     if claims.are_exclusive(listed) {
         return (skill, item.definition.clone());
     }
-    let shown = |uri: &String| mapped(server, uri);
+    let shown = |uri: &String| with_server(server, uri);
     let (mut written, mut done) = (BytesMut::new(), 0);
     let mut uris = entry.uris.clone();
     uris.sort_by_key(|span| span.start);
     for span in uris {
         written.put_slice(&item.definition[done..=span.start]);
-        written.put_slice(mapped(server, "").as_bytes());
+        written.put_slice(with_server(server, "").as_bytes());
         done = span.start + 1;
     }
     written.put_slice(&item.definition[done..]);
@@ -276,10 +277,10 @@ impl Snapshot {
             // Where a template fits, only its servers; else all: what the others of this scheme are tells nothing.
             let fitting = known.iter().map(|place| &place.server).filter(|server| skills.has(server));
             let servers: Vec<&ServerName> = fitting.collect();
-            return match servers.is_empty() {
-                true => perhaps(uri, skills.servers()),
-                false => perhaps(uri, servers.into_iter()),
-            };
+            if servers.is_empty() {
+                return perhaps(uri, skills.servers());
+            }
+            return perhaps(uri, servers.into_iter());
         }
         match &self.resources.resources_at(uri)[..] {
             [only] => SkillPlace::At(only.clone()),
@@ -289,8 +290,8 @@ impl Snapshot {
 
     /// Whether what is asked of this server by this URI is about skills, as far as the URI tells.
     pub fn is_of_skill(&self, uri: &str, server: &ServerName) -> bool {
-        let own = unmapped(uri).map_or(uri, |(_, own)| own);
-        self.resources.skills.has(server) && self.resources.skills.have_scheme(own)
+        let own = unmapped(uri).map_or(uri.into(), |(_, own)| own);
+        self.resources.skills.has(server) && self.resources.skills.have_scheme(&own)
     }
 
     /// The children of a skill's directory, from the entries of its server: a JSON array. `None`: it is none that they
@@ -318,7 +319,7 @@ impl Snapshot {
 
 fn several_have<'a>(uri: &str, places: impl Iterator<Item = &'a Place>) -> SkillPlace {
     let servers: BTreeSet<&ServerName> = places.map(|place| &place.server).collect();
-    SkillPlace::Several(servers.into_iter().map(|server| mapped(server, uri)).collect())
+    SkillPlace::Several(servers.into_iter().map(|server| with_server(server, uri)).collect())
 }
 
 /// These servers may have a skill, or a file of one, that no list has.
@@ -329,10 +330,4 @@ fn perhaps<'a>(uri: &str, servers: impl Iterator<Item = &'a ServerName>) -> Skil
         [only] => SkillPlace::At(Place { server: only.clone(), quoted: quoted(uri) }),
         _ => SkillPlace::Perhaps(servers),
     }
-}
-
-/// What stands before each URI in the answer to a request for a mapped one: `plugbay://{server}/`.
-pub fn mapped_start(uri: &str) -> Option<&str> {
-    let (_, own) = unmapped(uri)?;
-    Some(&uri[..uri.len() - own.len()])
 }

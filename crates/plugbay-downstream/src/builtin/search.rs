@@ -155,10 +155,12 @@ fn found(
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
     let skills = snapshot.resources.skills.found(&request.query, request.server.as_ref(), table);
     let skills = skill_lines(skills.into_iter());
-    let reply = match hits.is_empty() {
-        true if skills.is_empty() => nothing(snapshot, request),
-        true => "No tool found.".to_owned(),
-        false => lines(snapshot, &hits, clear, detail),
+    let reply = if !hits.is_empty() {
+        lines(snapshot, &hits, clear, detail)
+    } else if skills.is_empty() {
+        nothing(snapshot, request)
+    } else {
+        "No tool found.".to_owned()
     };
     let notes = beside_search(snapshot, &request.query, hits.is_empty() && request.server.is_none());
     [vec![reply], skills, notes].concat().join("\n")

@@ -11,7 +11,7 @@ use plugbay_core::{
 use serde_json::json;
 
 use super::call_arguments::Arguments;
-use crate::{context::RequestContext, inner_request::InnerRequest, message::Request, route};
+use crate::{context::RequestContext, dispatch::InnerRequest, message::Request, route};
 
 /// So many files of a skill are named.
 const FILES: usize = 100;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::super::{Layout, resources::unmapped};
+use super::super::{Layout, uri::unmapped};
 use crate::{
     catalog::{Catalog, Item},
     name::ServerName,

@@ -1,3 +1,5 @@
+//! Skills of two servers: what hosts see of them, and whom their URIs lead to.
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -167,7 +167,7 @@ async fn a_mapped_skill_is_answered_with_the_uris_that_the_host_has() {
             }
         }
         harness.say(say(3, "skills/get", "skill://daily/SKILL.md")).await;
-        harness.forwarded().await.answer(&format!(r#"{{"skill":{DAILY}}}"#));
+        harness.forwarded().await.answer(format!(r#"{{"skill":{DAILY}}}"#));
         let result = harness.hear().await["result"].clone();
         assert_eq!(result["skill"]["uri"], "skill://daily/SKILL.md");
         let cacheable = if era == Era::Modern { json!(0) } else { Value::Null };

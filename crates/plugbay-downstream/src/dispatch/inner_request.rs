@@ -9,9 +9,9 @@ use plugbay_core::{
 };
 use serde_json::Value;
 
+use super::route_request;
 use crate::{
     context::RequestContext,
-    dispatch,
     message::{Message, Request},
     outbox::Outbox,
     respond,
@@ -51,7 +51,7 @@ impl InnerRequest {
         let _cancel = CancelOnDrop { session: &self.session, id: self.request.id() };
         let (session, request) = (&self.session, &self.request);
         let context = RequestContext { session, sink: &inner, request, era: Era::Legacy };
-        dispatch::route_request(context, self.find);
+        route_request(context, self.find);
         while let Some(frames) = inner.take().await {
             for frame in frames {
                 inner.written(frame.len());

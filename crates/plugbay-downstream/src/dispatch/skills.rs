@@ -4,16 +4,15 @@ use std::{collections::BTreeMap, time::Duration};
 
 use plugbay_core::{
     name::ServerName,
-    surface::{Snapshot, mapped},
+    surface::{Snapshot, with_server},
 };
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::timeout};
 
+use super::{InnerRequest, forward, route_request};
 use crate::{
     context::RequestContext,
     destination::{Route, SkillAnswer},
-    dispatch,
-    inner_request::InnerRequest,
     lists::Kind,
     refusal::Refusal,
     respond,
@@ -25,7 +24,7 @@ use crate::{
 const SEARCH: Duration = Duration::from_secs(5);
 
 /// `skills/list`. Waits until every server has listed or failed; the catalog ends that wait.
-pub(crate) fn list(context: RequestContext<'_>) {
+pub(super) fn list(context: RequestContext<'_>) {
     if context.snapshot().settled {
         return answer_list(context);
     }
@@ -36,7 +35,7 @@ fn answer_list(context: RequestContext<'_>) {
     let RequestContext { session, request, era, .. } = context;
     let snapshot = context.snapshot();
     if !snapshot.has_skills() {
-        return dispatch::route_request(context, route::unknown);
+        return route_request(context, route::unknown);
     }
     let given = request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null");
     let cursor = match request.cursor() {
@@ -77,7 +76,7 @@ fn refresh(context: RequestContext<'_>, snapshot: &Snapshot) {
 }
 
 /// Answers for plugbay's own skill, or for a server that lists no directories.
-pub(crate) fn answer(context: RequestContext<'_>, answer: &SkillAnswer) {
+pub(super) fn answer(context: RequestContext<'_>, answer: &SkillAnswer) {
     let snapshot = context.snapshot();
     let (id, era) = (context.request.id(), context.era);
     if let SkillAnswer::Children(children) = answer {
@@ -102,7 +101,7 @@ pub(crate) fn answer(context: RequestContext<'_>, answer: &SkillAnswer) {
 
 /// Asks each of the servers whether it has what the request is for, and sends the request to the one that does. Those
 /// that are asked carry nothing out: they read.
-pub(crate) fn find(context: RequestContext<'_>, servers: Vec<ServerName>) {
+pub(super) fn find(context: RequestContext<'_>, servers: Vec<ServerName>) {
     let request = context.request;
     let Ok((uri, span)) = request.addressed() else { return context.refuse(&Refusal::UnknownMethod) };
     let (uri, what, find): (_, _, FindDestination) = match request.method() {
@@ -113,7 +112,7 @@ pub(crate) fn find(context: RequestContext<'_>, servers: Vec<ServerName>) {
     let method = String::from_utf8_lossy(request.method()).into_owned();
     let mut asking = JoinSet::new();
     for server in servers {
-        let params = json!({ "uri": mapped(&server, &uri) });
+        let params = json!({ "uri": with_server(&server, &uri) });
         if let Some(inner) = InnerRequest::new(context, &method, &params, find) {
             asking.spawn(async move { (timeout(SEARCH, inner.result()).await, server) });
         }
@@ -129,12 +128,12 @@ pub(crate) fn find(context: RequestContext<'_>, servers: Vec<ServerName>) {
     context.later(owners, move |context, owners| match &owners[..] {
         [owner] => {
             let subject = Some((span, tasks::quoted(&uri)));
-            dispatch::forward(context, &Route { subject, ..Route::to_server(owner) });
+            forward(context, &Route { subject, ..Route::to_server(owner) });
         }
         [] if what == "resource" => context.refuse(&Refusal::UnknownResource { uri, era: context.era }),
         [] => context.refuse(&Refusal::unknown(what, &uri)),
         several => {
-            let uris = several.iter().map(|server| mapped(server, &uri)).collect();
+            let uris = several.iter().map(|server| with_server(server, &uri)).collect();
             context.refuse(&Refusal::Disputed { uris });
         }
     });
