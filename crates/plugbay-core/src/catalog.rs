@@ -20,7 +20,7 @@ use crate::{
     extension::Extensions,
     failure::Failure,
     name::ServerName,
-    task,
+    skill, task,
     wire::{Framing, Members, Span, elements, string_value},
 };
 
@@ -68,6 +68,8 @@ pub struct Offer {
     pub resources: Vec<Item>,
     pub templates: Vec<Item>,
     pub prompts: Vec<Item>,
+    /// By their URIs: entries of `skills/list`.
+    pub skills: Vec<Item>,
 }
 
 /// What a server says it can do, of what concerns a gateway.
@@ -87,6 +89,9 @@ pub struct ServerCapabilities {
     /// Two things that only legacy servers say for themselves.
     pub tasks_list: bool,
     pub tasks_cancel: bool,
+    /// Has skills, and lists the directories that their files are in.
+    pub skills: bool,
+    pub directory_read: bool,
 }
 
 /// What a server can list.
@@ -96,9 +101,10 @@ pub enum ItemKind {
     Resource,
     Template,
     Prompt,
+    Skill,
 }
 
-/// A resource, a resource template or a prompt: its definition as the server wrote it.
+/// A resource, a resource template, a prompt or a skill: its definition as the server wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// What it is asked for by.
@@ -247,9 +253,20 @@ impl Offer {
         tools.dedup_by(|a, b| a.name == b.name);
         tools.truncate(ITEM_LIMIT);
         let capabilities = ServerCapabilities { tools: true, ..ServerCapabilities::default() };
-        let (resources, templates, prompts) = (Vec::new(), Vec::new(), Vec::new());
+        let Items { resources, templates, prompts, skills } = Items::default();
         let (dialect, extensions) = (dialect.into(), Extensions::default());
-        Self { dialect, info, instructions, capabilities, extensions, tools, resources, templates, prompts }
+        Self {
+            dialect,
+            info,
+            instructions,
+            capabilities,
+            extensions,
+            tools,
+            resources,
+            templates,
+            prompts,
+            skills,
+        }
     }
 
     /// With what it has declared besides.
@@ -261,9 +278,9 @@ impl Offer {
     /// With what it offers besides tools.
     #[must_use]
     pub fn with_items(self, capabilities: ServerCapabilities, items: Items) -> Self {
-        let Items { resources, templates, prompts } = items;
-        let [resources, templates, prompts] = [resources, templates, prompts].map(in_order);
-        Self { capabilities, resources, templates, prompts, ..self }
+        let Items { resources, templates, prompts, skills } = items;
+        let [resources, templates, prompts, skills] = [resources, templates, prompts, skills].map(in_order);
+        Self { capabilities, resources, templates, prompts, skills, ..self }
     }
 
     /// Whether hosts see the same of both; how the server is spoken to does not count.
@@ -278,9 +295,11 @@ impl Offer {
             resources,
             templates,
             prompts,
+            skills,
         } = self;
         *tools == other.tools
             && (resources, templates, prompts) == (&other.resources, &other.templates, &other.prompts)
+            && *skills == other.skills
             && (info, instructions) == (&other.info, &other.instructions)
             && (capabilities, extensions) == (&other.capabilities, &other.extensions)
     }
@@ -290,12 +309,13 @@ impl Offer {
     }
 }
 
-/// The resources, resource templates and prompts of a server.
+/// The resources, resource templates, prompts and skills of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Items {
     pub resources: Vec<Item>,
     pub templates: Vec<Item>,
     pub prompts: Vec<Item>,
+    pub skills: Vec<Item>,
 }
 
 fn cloned<T>((server, value): (&ServerName, &Arc<T>)) -> (ServerName, Arc<T>) {
@@ -330,6 +350,9 @@ impl ServerCapabilities {
                 _ => {}
             }
         }
+        if let Some(declared) = skill::Declared::read(message, capabilities) {
+            (read.skills, read.directory_read) = (true, declared.directory_read);
+        }
         read
     }
 
@@ -348,6 +371,7 @@ impl ServerCapabilities {
             (self.resources, ItemKind::Resource),
             (self.resources, ItemKind::Template),
             (self.prompts, ItemKind::Prompt),
+            (self.skills, ItemKind::Skill),
         ];
         all.into_iter().filter_map(|(has, item_kind)| has.then_some(item_kind))
     }
@@ -365,6 +389,8 @@ impl ServerCapabilities {
             tasks: self.tasks | other.tasks,
             tasks_list: self.tasks_list | other.tasks_list,
             tasks_cancel: self.tasks_cancel | other.tasks_cancel,
+            skills: self.skills | other.skills,
+            directory_read: self.directory_read | other.directory_read,
         }
     }
 }
@@ -376,6 +402,7 @@ impl ItemKind {
             Self::Resource => "resources/list",
             Self::Template => "resources/templates/list",
             Self::Prompt => "prompts/list",
+            Self::Skill => "skills/list",
         }
     }
 
@@ -386,6 +413,7 @@ impl ItemKind {
             Self::Resource => "resources",
             Self::Template => "resourceTemplates",
             Self::Prompt => "prompts",
+            Self::Skill => "skills",
         }
     }
 
@@ -393,7 +421,7 @@ impl ItemKind {
     pub fn key(self) -> &'static str {
         match self {
             Self::Tool | Self::Prompt => "name",
-            Self::Resource => "uri",
+            Self::Resource | Self::Skill => "uri",
             Self::Template => "uriTemplate",
         }
     }

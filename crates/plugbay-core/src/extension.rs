@@ -65,6 +65,22 @@ impl Extensions {
         self
     }
 
+    /// The same with this value of one extension, or without that extension.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Option<Bytes>) -> Self {
+        let key = (Section::Extensions, name.to_owned());
+        match value {
+            Some(value) => self.0.insert(key, value),
+            None => self.0.remove(&key),
+        };
+        self
+    }
+
+    /// What is declared of one extension.
+    pub fn get(&self, name: &str) -> Option<&Bytes> {
+        self.0.get(&(Section::Extensions, name.to_owned()))
+    }
+
     /// What others declared too. Where two declared the same, the first one's value stays: a mixture of both
     /// could be true of neither. `false`: nothing of it was new.
     pub fn join(&mut self, other: &Self) -> bool {

@@ -28,6 +28,7 @@ pub mod search;
 pub mod secret;
 pub mod server_state;
 pub mod signature;
+pub mod skill;
 pub mod start;
 pub mod surface;
 pub mod suspended;

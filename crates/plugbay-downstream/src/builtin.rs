@@ -4,6 +4,7 @@ mod activate;
 mod call_arguments;
 pub(crate) mod prompts;
 mod search;
+mod skill;
 pub(crate) mod suite;
 
 use std::{borrow::Cow, collections::BTreeSet, ops::Range, time::Duration};
@@ -58,7 +59,10 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
     let snapshot = context.snapshot();
     let reply = match tool {
         BuiltinTool::Search => return search::serve(context),
-        BuiltinTool::Describe => describe(session, &snapshot, request),
+        BuiltinTool::Describe => match skill::wanted(&snapshot, request) {
+            Some(uri) => return skill::describe(context, &snapshot, uri),
+            None => describe(session, &snapshot, request),
+        },
         BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
             Ok(route) => return dispatch::forward(context, &route),
             Err(NotCalled::Told(reply)) => Err(reply),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use plugbay_core::{
     name::ServerName,
-    surface::{BuiltinPrompt, BuiltinTool, Place},
+    surface::{BuiltinPrompt, BuiltinTool, Place, server_part},
     wire::Span,
 };
 
@@ -18,6 +18,21 @@ pub(crate) enum Destination {
     BuiltinPrompt(BuiltinPrompt),
     /// A server as one tool.
     Suite(ServerName),
+    /// plugbay answers for a skill.
+    Skill(SkillAnswer),
+    /// No list has the skill or the file, but one of these servers may.
+    Perhaps(Vec<ServerName>),
+}
+
+/// What plugbay answers itself to a request for a skill.
+#[derive(Debug)]
+pub(crate) enum SkillAnswer {
+    /// Of its own skill: the entry, the file, or the directory.
+    Entry,
+    File,
+    Directory,
+    /// A directory of a server that lists none: a JSON array of its children.
+    Children(Bytes),
 }
 
 /// The way to one server.
@@ -46,6 +61,12 @@ impl Route {
     pub(crate) fn to(place: Place, span: Span) -> Self {
         let subject = Some((span, place.quoted));
         Self { server: place.server, subject, role: Role::None, inner: None }
+    }
+
+    /// The same for a URI of skills. If the host has it with the server's name, the answer has that too.
+    pub(crate) fn to_skill(place: Place, span: Span, uri: &str) -> Self {
+        let role = server_part(uri).map_or(Role::None, |start| Role::Mapped(start.to_owned().into()));
+        Self { role, ..Self::to(place, span) }
     }
 
     /// To a server, about nothing that it has a name for.

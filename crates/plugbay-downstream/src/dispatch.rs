@@ -1,5 +1,7 @@
 //! The handling of a host's messages: read top-down, this is the path of every request.
 
+mod inner_request;
+mod skills;
 mod tasks;
 
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use plugbay_core::{
 };
 use serde_json::json;
 
+pub(crate) use self::inner_request::InnerRequest;
 use crate::{
     apps, builtin,
     connected_hosts::ClientInfo,
@@ -73,6 +76,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         (b"prompts/get", _) => route_request(context, route::prompt),
         (b"resources/read", _) => route_request(context, route::resource),
         (b"completion/complete", _) => route_request(context, route::completion),
+        (b"skills/list", _) => skills::list(context),
+        (b"skills/get", _) => route_request(context, route::skill),
+        (b"resources/directory/read", _) => route_request(context, route::directory),
         (b"tasks/get" | b"tasks/cancel", _)
         | (b"tasks/result", Era::Legacy)
         | (b"tasks/update", Era::Modern) => route_request(context, route::task),
@@ -205,6 +211,8 @@ fn handle(context: RequestContext<'_>, destination: Destination) {
         Destination::Builtin(tool) => builtin::serve(context, tool),
         Destination::Suite(server) => builtin::suite::serve(context, &server),
         Destination::BuiltinPrompt(prompt) => builtin::prompts::serve(context, prompt),
+        Destination::Skill(answer) => skills::answer(context, &answer),
+        Destination::Perhaps(servers) => skills::find(context, servers),
     }
 }
 

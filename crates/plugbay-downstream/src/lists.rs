@@ -13,23 +13,28 @@ pub(crate) enum Kind {
     Tools,
     Resources,
     Prompts,
+    /// Their files are resources, and the protocol has no other notification for them.
+    Skills,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
+    pub(crate) const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Prompts, Self::Skills];
+    /// Those that `subscriptions/listen` has a name for.
+    pub(crate) const NAMED: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
 
     pub(crate) fn of(item_kind: ItemKind) -> Self {
         match item_kind {
             ItemKind::Tool => Self::Tools,
             ItemKind::Resource | ItemKind::Template => Self::Resources,
             ItemKind::Prompt => Self::Prompts,
+            ItemKind::Skill => Self::Skills,
         }
     }
 
     pub(crate) fn changed_method(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
-            Self::Resources => "notifications/resources/list_changed",
+            Self::Resources | Self::Skills => "notifications/resources/list_changed",
             Self::Prompts => "notifications/prompts/list_changed",
         }
     }
@@ -38,25 +43,26 @@ impl Kind {
     pub(crate) fn filter_key(self) -> &'static str {
         match self {
             Self::Tools => "toolsListChanged",
-            Self::Resources => "resourcesListChanged",
+            Self::Resources | Self::Skills => "resourcesListChanged",
             Self::Prompts => "promptsListChanged",
         }
     }
 }
 
-/// The definitions of one kind, as they are sent.
+/// The definitions of one kind, as they are sent; of skills without the brackets of a list.
 pub(crate) fn definitions(snapshot: &Snapshot, item_kind: ItemKind) -> &Bytes {
     match item_kind {
         ItemKind::Tool => &snapshot.listing.tools,
         ItemKind::Resource => &snapshot.resources.resources,
         ItemKind::Template => &snapshot.resources.templates,
         ItemKind::Prompt => &snapshot.listing.prompts,
+        ItemKind::Skill => &snapshot.resources.skills.entries,
     }
 }
 
 /// The lists as the host last got them, or was notified of.
 #[derive(Debug, Default)]
-pub(crate) struct KnownLists([Option<[Bytes; 2]>; 3]);
+pub(crate) struct KnownLists([Option<[Bytes; 2]>; 4]);
 
 impl KnownLists {
     /// Everything, as it is now.
@@ -80,12 +86,16 @@ fn definitions_of(snapshot: &Snapshot, kind: Kind) -> [Bytes; 2] {
         Kind::Tools => [list(ItemKind::Tool), Bytes::new()],
         Kind::Resources => [list(ItemKind::Resource), list(ItemKind::Template)],
         Kind::Prompts => [list(ItemKind::Prompt), Bytes::new()],
+        Kind::Skills => {
+            let own = snapshot.own_skill().map(|own| own.entry.clone());
+            [list(ItemKind::Skill), own.unwrap_or_default()]
+        }
     }
 }
 
 /// The list changes that a `subscriptions/listen` request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ListFilter([bool; 3]);
+pub(crate) struct ListFilter([bool; 4]);
 
 impl ListFilter {
     /// `filter` is the value at `notifications`.

@@ -59,6 +59,7 @@ pub(crate) struct Usage {
     // Std mutexes: held for a look-up, never across an await.
     meter: Mutex<Meter>,
     refreshed: Mutex<Option<Instant>>,
+    skills_refreshed: Mutex<Option<Instant>>,
 }
 
 /// Snapshots as they were published, and as callers with the same tools see them.
@@ -138,13 +139,12 @@ impl Principal {
 
     /// Whether the servers may be asked for their tools again. Then they are, as of now.
     pub(crate) fn may_refresh(&self) -> bool {
-        let account = self.account.get();
-        let (now, mut last) = (Instant::now(), lock(&account.usage.refreshed));
-        let may = last.is_none_or(|last| now.duration_since(last) >= REFRESH_EVERY);
-        if may {
-            *last = Some(now);
-        }
-        may
+        may_refresh(&self.account.get().usage.refreshed)
+    }
+
+    /// The same for servers with skills, which are asked whenever a host lists skills.
+    pub(crate) fn may_refresh_skills(&self) -> bool {
+        may_refresh(&self.account.get().usage.skills_refreshed)
     }
 
     /// The snapshot as the caller sees it, if that is not the whole.
@@ -239,4 +239,14 @@ impl Drop for CountedSession {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Whether it is long enough ago. Then it is now.
+fn may_refresh(last: &Mutex<Option<Instant>>) -> bool {
+    let (now, mut last) = (Instant::now(), lock(last));
+    let may = last.is_none_or(|last| now.duration_since(last) >= REFRESH_EVERY);
+    if may {
+        *last = Some(now);
+    }
+    may
 }

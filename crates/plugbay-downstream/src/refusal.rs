@@ -41,6 +41,10 @@ pub(crate) enum Refusal {
         uri: String,
         era: Era,
     },
+    /// A skill, or a file of one, that several servers have: the URIs that tell them apart.
+    Disputed {
+        uris: Vec<String>,
+    },
     IdInUse,
     /// plugbay shuts down before the answer has come.
     ShuttingDown,
@@ -70,6 +74,11 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// There is nothing of this name.
+    pub(crate) fn unknown(what: &'static str, name: &str) -> Self {
+        Self::Unknown { what, name: name.to_owned(), nearest: Vec::new() }
+    }
+
     pub(crate) fn code(&self) -> i32 {
         match self {
             Self::Malformed(Malformed { fault: Fault::Json(_) | Fault::Utf8, .. }) => -32700,
@@ -79,6 +88,7 @@ impl Refusal {
             | Self::Unknown { .. }
             | Self::Ambiguous { .. }
             | Self::InvalidArguments(_)
+            | Self::Disputed { .. }
             | Self::UnknownResource { era: Era::Modern, .. } => -32602,
             Self::UnknownResource { era: Era::Legacy, .. } => -32002,
             Self::HeaderMismatch(_) => -32020,
@@ -111,6 +121,9 @@ impl Refusal {
             }
             Self::InvalidArguments(refusal) => refusal.to_string(),
             Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
+            Self::Disputed { uris } => {
+                format!("Several servers have this: ask for one of {}", uris.join(", "))
+            }
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
             Self::ShuttingDown => CUT.to_owned(),
             Self::TooMuchUnread => {
@@ -149,6 +162,7 @@ impl Refusal {
                 Some(json!({ "retryAfter": limited.seconds(), "limit": limited.limit.to_string() }))
             }
             Self::UnknownResource { uri, .. } => Some(json!({ "uri": uri })),
+            Self::Disputed { uris } => Some(json!({ "uris": uris })),
             Self::MissingScope { scope } => Some(json!({ "scope": scope })),
             Self::MissingTasks => {
                 Some(json!({ "requiredCapabilities": { "extensions": { task::EXTENSION: {} } } }))

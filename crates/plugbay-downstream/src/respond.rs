@@ -1,16 +1,20 @@
 //! The messages that plugbay writes to hosts itself: results, errors, notifications, requests.
 
+use std::{collections::BTreeMap, fmt::Write as _};
+
 use bytes::{BufMut, BytesMut};
 use plugbay_core::{
     catalog::{Catalog, ServerCapabilities},
     era::{self, Era},
     exchange::{ServerRequest, Ticket},
+    extension::Extensions,
     failure::CallError,
     name::ServerName,
-    surface::Snapshot,
+    skill,
+    surface::{SkillPage, Snapshot},
     wire::{self, Draft, Frame, Head, Members, Span, write},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     lists::{Kind, ListFilter},
@@ -63,7 +67,7 @@ pub(crate) fn initialize(
             capabilities["tasks"]["list"] = json!({});
         }
     }
-    let capabilities = snapshot.resources.extensions.added_to(capabilities.to_string());
+    let capabilities = extensions(snapshot).added_to(capabilities.to_string());
     let (info, instructions) = (server_info(), written(instructions));
     let result = format!(
         r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"serverInfo":{info}{instructions}}}"#
@@ -83,7 +87,7 @@ fn written(instructions: &str) -> String {
 pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Frame {
     let legacy = era::LEGACY_VERSIONS.into_iter().rev();
     let versions: Vec<_> = [era::MODERN_VERSION].into_iter().chain(legacy).collect();
-    let mut extensions = snapshot.resources.extensions.clone();
+    let mut extensions = extensions(snapshot);
     if task_capabilities(&snapshot.catalog, Era::Modern).tasks || !snapshot.settled {
         extensions = extensions.with_tasks();
     }
@@ -94,6 +98,11 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Fr
         r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{capabilities}{instructions},"ttlMs":0,"cacheScope":"private","_meta":{meta}}}"#
     );
     write::result(id, result.as_bytes()).into()
+}
+
+/// The extensions of all servers. Skills are declared as far as plugbay answers for them.
+fn extensions(snapshot: &Snapshot) -> Extensions {
+    snapshot.resources.extensions.clone().with(skill::EXTENSION, snapshot.skills_declaration())
 }
 
 /// The task capabilities of all servers of an era.
@@ -107,7 +116,7 @@ fn capabilities(snapshot: &Snapshot) -> Value {
     let able = snapshot.resources.capabilities;
     let possible = |able: bool| able || !snapshot.settled;
     let mut capabilities = json!({ "tools": { "listChanged": true } });
-    if possible(able.resources) {
+    if possible(able.resources) || snapshot.has_skills() {
         capabilities["resources"] = json!({ "listChanged": true, "subscribe": possible(able.subscribe) });
     }
     if possible(able.prompts) || snapshot.listing.has_own_prompts() {
@@ -128,14 +137,48 @@ pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame 
     body.put_slice(format!("{{\"{key}\":").as_bytes());
     body.put_slice(definitions);
     if era == Era::Modern {
-        // Zero: changes are notified at once, and a list costs nothing.
         let meta = json!({ era::SERVER_INFO_KEY: server_info() });
-        let rest = format!(r#","resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#);
+        let rest = format!(r#"{CACHEABLE},"_meta":{meta}"#);
         body.put_slice(rest.as_bytes());
     }
     body.put_u8(b'}');
     write::result(id, &body).into()
 }
+
+/// A page of skills. `unlisted` are the servers whose skills are not known, and why.
+pub(crate) fn skills(id: &[u8], era: Era, page: &SkillPage, unlisted: &BTreeMap<String, String>) -> Frame {
+    let mut rest = String::new();
+    if let Some(next) = &page.next {
+        let _ = write!(rest, r#","nextCursor":{}"#, json!(next));
+    }
+    let mut meta = Map::new();
+    if era == Era::Modern {
+        rest.push_str(CACHEABLE);
+        meta.insert(era::SERVER_INFO_KEY.to_owned(), server_info());
+    }
+    if !unlisted.is_empty() {
+        meta.insert(UNLISTED_KEY.to_owned(), json!(unlisted));
+    }
+    if !meta.is_empty() {
+        let _ = write!(rest, r#","_meta":{}"#, json!(meta));
+    }
+    let body = [br#"{"skills":"#, &page.skills[..], rest.as_bytes(), b"}"].concat();
+    write::result(id, &body).into()
+}
+
+/// A result of plugbay that a modern host may keep, but had better not; `members` is raw JSON, without its braces.
+pub(crate) fn cacheable(id: &[u8], era: Era, members: &str) -> Frame {
+    let rest = match era {
+        Era::Legacy => String::new(),
+        Era::Modern => format!(r#"{CACHEABLE},"_meta":{}"#, json!({ era::SERVER_INFO_KEY: server_info() })),
+    };
+    write::result(id, format!("{{{members}{rest}}}").as_bytes()).into()
+}
+
+/// What a modern result says of how long it may be kept. Zero: changes are notified at once, and asking costs nothing.
+const CACHEABLE: &str = r#","resultType":"complete","ttlMs":0,"cacheScope":"private""#;
+/// Where a page names the servers that it lacks.
+const UNLISTED_KEY: &str = "plugbay/unlisted";
 
 /// A progress notification of plugbay; `token` is raw JSON.
 pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message: &str) -> Frame {
@@ -148,7 +191,7 @@ pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message:
 
 /// An empty page of tasks for a server that failed, with the cursor of the next.
 pub(crate) fn unlisted(id: &[u8], next: &str, server: &ServerName, error: &CallError) -> Frame {
-    let meta = json!({ "plugbay/unlisted": { server.as_str(): error.to_string() } });
+    let meta = json!({ UNLISTED_KEY: { server.as_str(): error.to_string() } });
     let page = json!({ "tasks": [], "nextCursor": next, "_meta": meta });
     write::result(id, page.to_string().as_bytes()).into()
 }
@@ -181,7 +224,7 @@ pub(crate) fn list_changed(kind: Kind, subscription: Option<&[u8]>) -> Frame {
 }
 
 pub(crate) fn acknowledged(subscription: &[u8], wanted: ListFilter, items: &[ItemSubscription]) -> Frame {
-    let granted = Kind::ALL.into_iter().filter(|kind| wanted.has(*kind));
+    let granted = Kind::NAMED.into_iter().filter(|kind| wanted.has(*kind));
     let mut granted: Vec<String> = granted.map(|kind| format!("\"{}\":true", kind.filter_key())).collect();
     let (tasks, resources): (Vec<_>, Vec<_>) = items.iter().partition(|one| one.is_task());
     for (key, granted_here) in [("resourceSubscriptions", resources), ("taskIds", tasks)] {

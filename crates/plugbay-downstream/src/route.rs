@@ -4,7 +4,7 @@ use plugbay_core::{
     catalog::Offer,
     era::Era,
     name::{self, ServerName},
-    surface::{Place, Plan, Snapshot},
+    surface::{Place, Plan, SkillPlace, Snapshot},
     task::TaskRole,
     wire::{Members, Span, string_value},
 };
@@ -12,7 +12,7 @@ use plugbay_core::{
 use crate::{
     apps,
     context::RequestContext,
-    destination::{Destination, Route},
+    destination::{Destination, Route, SkillAnswer},
     message::Request,
     refusal::Refusal,
     session::Session,
@@ -60,12 +60,64 @@ pub(crate) fn task(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<D
 pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { session, request, era, .. } = context;
     let (uri, span) = request.addressed()?;
+    match snapshot.skill_file_at(&uri) {
+        SkillPlace::Own => return Ok(Destination::Skill(SkillAnswer::File)),
+        SkillPlace::At(place) => return Ok(Destination::to(place, span)),
+        SkillPlace::Several(uris) => return Err(Refusal::Disputed { uris }),
+        SkillPlace::Perhaps(servers) if snapshot.settled => return Ok(Destination::Perhaps(servers)),
+        SkillPlace::Perhaps(_) | SkillPlace::Nowhere => {}
+    }
     let places = snapshot.resources.resources_at(&uri);
     let place = session.resolve_uri(&uri, places.clone()).ok_or_else(|| match &places[..] {
         [] => Refusal::UnknownResource { uri: uri.clone().into_owned(), era },
         several => apps::several_pages(&uri, several, snapshot),
     })?;
     Ok(Destination::to(place, span))
+}
+
+/// The server of a skill. If no server has any, the method is unknown.
+pub(crate) fn skill(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    if !snapshot.has_skills() {
+        return unknown(context, snapshot);
+    }
+    let (uri, span) = context.request.addressed()?;
+    match snapshot.skill_at(&uri) {
+        SkillPlace::Own => Ok(Destination::Skill(SkillAnswer::Entry)),
+        SkillPlace::At(place) => Ok(Destination::Server(Route::to_skill(place, span, &uri))),
+        SkillPlace::Several(uris) => Err(Refusal::Disputed { uris }),
+        SkillPlace::Perhaps(servers) if snapshot.settled => Ok(Destination::Perhaps(servers)),
+        SkillPlace::Perhaps(_) | SkillPlace::Nowhere => Err(Refusal::unknown("skill", &uri)),
+    }
+}
+
+/// The server of a directory, or the directory itself, if its server has told its files but lists no directories.
+pub(crate) fn directory(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
+    if !snapshot.has_skills() {
+        return unknown(context, snapshot);
+    }
+    if !snapshot.reads_directories() {
+        return Err(Refusal::UnknownMethod);
+    }
+    let (uri, span) = context.request.addressed()?;
+    let none = || Refusal::unknown("directory", &uri);
+    match snapshot.skill_file_at(&uri) {
+        SkillPlace::Own if snapshot.own_skill().is_some_and(|own| own.root() == uri) => {
+            Ok(Destination::Skill(SkillAnswer::Directory))
+        }
+        SkillPlace::At(place) if snapshot.resources.skills.lists_directories(&place.server) => {
+            Ok(Destination::Server(Route::to_skill(place, span, &uri)))
+        }
+        SkillPlace::At(_) => {
+            let children = snapshot.skill_directory(&uri).ok_or_else(none)?;
+            Ok(Destination::Skill(SkillAnswer::Children(children)))
+        }
+        SkillPlace::Several(uris) => Err(Refusal::Disputed { uris }),
+        SkillPlace::Perhaps(servers) if snapshot.settled => {
+            let listing = |server: &ServerName| snapshot.resources.skills.lists_directories(server);
+            Ok(Destination::Perhaps(servers.into_iter().filter(listing).collect()))
+        }
+        SkillPlace::Own | SkillPlace::Perhaps(_) | SkillPlace::Nowhere => Err(none()),
+    }
 }
 
 /// The server of the prompt or template that a completion is for.

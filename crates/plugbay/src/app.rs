@@ -20,7 +20,7 @@ use plugbay_core::{
     host_registry::HostRegistry,
     name::ServerName,
     scope::{self, Launch, Scope, ScopeChoice},
-    surface::{AgentAccess, Layout, Learned, LiveSettings, Snapshot},
+    surface::{AgentAccess, Layout, Learned, LiveSettings, OwnSkill, Snapshot},
 };
 use plugbay_downstream::{ConnectedHosts, Gateway, Principal, SessionViews};
 use plugbay_telemetry::{GatewayState, Telemetry};
@@ -45,7 +45,7 @@ use crate::{
     logins::{self, LoginPlaces},
     publisher::{CatalogConfig, Publisher, Reconfigure},
     sessions::{self, Common, Sessions},
-    telemetry,
+    skill_text, telemetry,
     usage::Usage,
     warmth::Warmth,
 };
@@ -462,6 +462,7 @@ fn catalog_config(settings: &Settings) -> CatalogConfig {
         },
         agent_servers: settings.natural_language.as_ref().and_then(|chosen| chosen.servers.clone()),
         settings: live(settings),
+        skill: OwnSkill::new(&skill_text::served()).map(Arc::new),
         problems: settings.problems(),
     };
     let servers = settings.servers.iter().map(|server| {

@@ -89,6 +89,8 @@ struct Stored<'a> {
     templates: Vec<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     prompts: Vec<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<&'a RawValue>,
 }
 
 impl Cache {
@@ -227,6 +229,7 @@ fn parse(text: &[u8]) -> Option<CachedOffer> {
         resources: items(stored.resources, ItemKind::Resource)?,
         templates: items(stored.templates, ItemKind::Template)?,
         prompts: items(stored.prompts, ItemKind::Prompt)?,
+        skills: items(stored.skills, ItemKind::Skill)?,
     };
     let offer = Offer::new(dialect, stored.info.map(bytes), stored.instructions, tools);
     let declared = stored.extensions.map(|raw| raw.get().as_bytes());
@@ -256,6 +259,7 @@ fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
                 resources: definitions(&offer.resources),
                 templates: definitions(&offer.templates),
                 prompts: definitions(&offer.prompts),
+                skills: definitions(&offer.skills),
             }
         }
     };

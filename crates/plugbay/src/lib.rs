@@ -23,6 +23,7 @@ mod publisher;
 mod sample;
 mod sessions;
 mod settings;
+mod skill_text;
 mod status_file;
 mod telemetry;
 mod token_store;

@@ -137,6 +137,12 @@ impl Engine {
         first.clear = !rivals && answered >= ANSWERED && self.is_near(query, first.tool);
     }
 
+    /// Whether a tool is meant by a query, whatever others are: it has enough of its words, and is near it.
+    pub fn fits(&self, query: &str, tool: u32) -> bool {
+        let query = Query::read(query, &self.index, self.embeddings.as_ref());
+        self.answered(&query, tool) >= ANSWERED && self.is_near(&query, tool)
+    }
+
     /// The share of the query's words that a tool has, weighted by their rarity.
     fn answered(&self, query: &Query, tool: u32) -> f32 {
         let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);

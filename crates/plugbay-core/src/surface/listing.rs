@@ -61,6 +61,8 @@ pub struct Listing {
     /// Those of the gateway's own tools that can be called.
     own: Vec<BuiltinTool>,
     own_prompts: Vec<BuiltinPrompt>,
+    /// There is a skill of the gateway's own: the host sees tools that it is about.
+    own_skill: bool,
     /// The servers that are shown as one tool.
     suites: BTreeMap<String, ServerName>,
     names: Arc<Names>,
@@ -94,7 +96,8 @@ impl Listing {
         own_prompts.retain(|prompt| resources.prompt(prompt.name()).is_none());
         let prompts = prompts::listed(&own_prompts, &resources.prompts);
         let (tools, agents, names) = (tools.freeze(), view.agents, Arc::clone(names));
-        Self { tools, prompts, agents, families, own, own_prompts, suites, names }
+        let own_skill = layout.skill.is_some() && (!families.is_none() || !suites.is_empty());
+        Self { tools, prompts, agents, families, own, own_prompts, own_skill, suites, names }
     }
 
     pub(super) fn unwritten(names: &Arc<Names>) -> Self {
@@ -121,6 +124,10 @@ impl Listing {
     /// Whether there are prompts besides those of servers.
     pub fn has_own_prompts(&self) -> bool {
         !self.own_prompts.is_empty()
+    }
+
+    pub(super) fn has_own_skill(&self) -> bool {
+        self.own_skill
     }
 
     /// Whether tools are there that have to be searched for.

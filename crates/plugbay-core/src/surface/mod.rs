@@ -8,11 +8,13 @@ mod instructions;
 mod listing;
 mod names;
 mod notice;
+mod own_skill;
 mod problem;
 mod prompts;
 mod resources;
 mod search;
 mod settings;
+mod skills;
 pub mod suite;
 mod summary;
 #[cfg(test)]
@@ -33,12 +35,15 @@ pub use instructions::{instructions, words_of};
 pub use listing::{Listing, View};
 pub use names::Names;
 pub use notice::{beside_search, failed_unlisted};
+pub use own_skill::OwnSkill;
 pub use problem::Problem;
 pub use prompts::BuiltinPrompt;
 pub use resources::{Place, Resources};
 pub use search::ToolIndex;
 pub use settings::{DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
+pub use skills::{Skill, SkillPage, SkillPlace, Skills};
 pub use tool_list::ToolList;
+pub use uri::{server_part, with_server};
 
 use self::{
     listing::Listings,
@@ -87,6 +92,8 @@ pub struct Layout {
     /// Whose tools agent runs may use, if not everybody's.
     pub agent_servers: Option<BTreeSet<ServerName>>,
     pub settings: LiveSettings,
+    /// The gateway's own skill.
+    pub skill: Option<Arc<OwnSkill>>,
     /// What is wrong with the configuration, the most urgent first.
     pub problems: Vec<Problem>,
 }

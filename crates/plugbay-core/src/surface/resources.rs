@@ -8,14 +8,16 @@ use smallvec::SmallVec;
 use super::{
     Layout,
     names::allowed,
+    skills::{Claims, ListedSkill, Skills},
     uri::{mapped, unmapped},
 };
 use crate::{
     apps::is_page,
-    catalog::{Catalog, Item, ItemKind, ServerCapabilities},
+    catalog::{Catalog, Item, ItemKind, Offer, ServerCapabilities},
     exposure::Exposure,
     extension::Extensions,
     name::{self, ServerName},
+    skill,
 };
 
 /// What a host sees besides tools, ready to send, and whom it leads to.
@@ -28,11 +30,12 @@ pub struct Resources {
     /// What at least one server can do.
     pub capabilities: ServerCapabilities,
     pub extensions: Extensions,
+    pub skills: Skills,
     prompt_index: HashMap<String, Place>,
     /// A URI that several servers have leads to all of them.
-    uri_index: HashMap<String, SmallVec<[Place; 1]>>,
-    /// Templates in the order of their keys, each with its literal beginning.
-    template_index: Vec<(String, Place)>,
+    pub(super) uri_index: HashMap<String, SmallVec<[Place; 1]>>,
+    /// Templates in the order of their keys, each with its literal beginning; behind them the directories of skills.
+    pub(super) template_index: Vec<(String, Place)>,
     /// Servers that have resources, and the schemes of those that they list.
     keepers: BTreeMap<ServerName, Vec<String>>,
     /// Servers whose tools have pages.
@@ -53,11 +56,14 @@ type Owners<'a> = BTreeMap<&'a ServerName, Option<&'a Item>>;
 impl Resources {
     pub(super) fn new(catalog: &Catalog, layout: &Layout) -> Self {
         let mut resources = Self::default();
+        let skills = ListedSkill::all(catalog);
+        let claims = Claims::new(catalog, &skills, layout);
         for (server, entry) in catalog.iter() {
             resources.capabilities = resources.capabilities.or(entry.offer.capabilities);
             resources.extensions.join(&entry.offer.extensions);
-            if entry.offer.capabilities.resources {
-                let listed = entry.offer.resources.iter().chain(&entry.offer.templates);
+            let Offer { capabilities, resources: listed, templates, skills, .. } = &*entry.offer;
+            if capabilities.resources || capabilities.skills {
+                let listed = listed.iter().chain(templates).chain(skills);
                 let mut schemes: Vec<String> = listed.filter_map(|item| scheme(&item.key)).collect();
                 schemes.sort();
                 schemes.dedup();
@@ -65,8 +71,12 @@ impl Resources {
             }
         }
         resources.shelve_prompts(catalog, layout);
-        resources.resources = resources.shelve(catalog, layout, ItemKind::Resource);
-        resources.templates = resources.shelve(catalog, layout, ItemKind::Template);
+        resources.resources = resources.shelve(catalog, layout, ItemKind::Resource, &claims);
+        resources.templates = resources.shelve(catalog, layout, ItemKind::Template, &claims);
+        resources.skills = Skills::new(&skills, &claims, catalog);
+        resources.index_skills(&skills);
+        // What is declared of skills depends on the host.
+        resources.extensions = resources.extensions.with(skill::EXTENSION, None);
         resources
     }
 
@@ -159,7 +169,13 @@ impl Resources {
     /// URIs stay as they are, unless several servers have the same one. That is still understood, for servers
     /// write it into what they answer, and hosts may know it from before. A page that a tool names is its server's,
     /// listed or not: no other server can take its place by listing the same URI.
-    fn shelve(&mut self, catalog: &Catalog, layout: &Layout, item_kind: ItemKind) -> Bytes {
+    fn shelve(
+        &mut self,
+        catalog: &Catalog,
+        layout: &Layout,
+        item_kind: ItemKind,
+        claims: &Claims<'_>,
+    ) -> Bytes {
         let mut shown: BTreeMap<&str, Owners<'_>> = BTreeMap::new();
         for (server, entry) in catalog.iter() {
             let items =
@@ -178,7 +194,8 @@ impl Resources {
         let mut list = List::default();
         for (uri, owners) in shown {
             let plain = unmapped(uri).is_none();
-            let alone = owners.len() == 1 && plain;
+            let alone =
+                owners.len() == 1 && plain && owners.keys().all(|server| claims.is_exclusive(server, uri));
             for (server, item) in owners {
                 let mapped = (!alone).then(|| mapped(server, uri));
                 if let Some(item) = item {
@@ -214,11 +231,11 @@ fn is_of_remote_server(key: &str, layout: &Layout) -> bool {
     server.is_some_and(|server| !layout.exposures.contains_key(&server))
 }
 
-fn scheme(uri: &str) -> Option<String> {
+pub(super) fn scheme(uri: &str) -> Option<String> {
     uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
 }
 
-fn quoted(text: &str) -> Bytes {
+pub(super) fn quoted(text: &str) -> Bytes {
     Bytes::from(serde_json::Value::from(text).to_string())
 }
 
@@ -249,7 +266,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        catalog::{Change, Items, Offer},
+        catalog::{Change, Items},
         era::Era,
     };
 
@@ -273,6 +290,7 @@ mod tests {
             resources: items(ItemKind::Resource, resources),
             templates: items(ItemKind::Template, templates),
             prompts: items(ItemKind::Prompt, prompts),
+            ..Items::default()
         };
         let offer = Offer::new(Era::Legacy, None, None, Vec::new()).with_items(capabilities, items);
         catalog.apply(Change::Listed(ServerName::parse(name).unwrap(), Arc::new(offer)))

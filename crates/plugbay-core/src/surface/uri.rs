@@ -16,6 +16,19 @@ pub(super) fn mapped(server: &ServerName, uri: &str) -> String {
     }
 }
 
+/// The same for a skill and its files, of whichever scheme: what stands before them is the same for all, so that relative
+/// references lead to the same server.
+pub fn with_server(server: &ServerName, uri: &str) -> String {
+    format!("{MAPPED}{server}/{uri}")
+}
+
+/// What stands before the server's own URI in one that was made so: `plugbay://{server}/`.
+pub fn server_part(uri: &str) -> Option<&str> {
+    let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
+    ServerName::parse(server).ok()?;
+    Some(&uri[..uri.len() - own.len()])
+}
+
 /// The server and its own URI in a mapped one.
 pub(super) fn unmapped(uri: &str) -> Option<(ServerName, Cow<'_, str>)> {
     let page = uri.strip_prefix(MAPPED_PAGE);
@@ -40,6 +53,8 @@ mod tests {
         {
             assert_eq!(unmapped(plain), None, "{plain}");
         }
+        assert_eq!(server_part(&with_server(&server, "skill://a/SKILL.md")), Some("plugbay://s/"));
+        assert_eq!((server_part("skill://a/b"), server_part("ui://plugbay/s/x")), (None, None));
         // Those that had a page before it kept its scheme are understood.
         assert_eq!(unmapped("plugbay://s/ui://x"), Some((server, "ui://x".into())));
     }

@@ -7,7 +7,7 @@ use plugbay_core::{
     model::Model,
     name::ServerName,
     search::{reply, reply::Detail},
-    surface::{Found, Snapshot, activate::server_meant, beside_search},
+    surface::{BuiltinTool, Found, Skill, Snapshot, activate::server_meant, beside_search},
 };
 
 use super::{call_arguments::Arguments, shown};
@@ -65,10 +65,15 @@ fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, Stri
 /// What a server has, as far as it fits into one reply.
 fn all_of(server: &ServerName, snapshot: &Snapshot, limit: usize, detail: Detail) -> String {
     let all: Vec<&Found> = snapshot.names.for_model_of(server).collect();
+    let skills = snapshot.resources.skills.iter().filter(|skill| skill.server == *server);
+    let skills = skill_lines(skills.take(limit)).join("\n");
     if all.is_empty() {
-        return format!("{server} has no tools");
+        return format!("{server} has no tools\n{skills}").trim_end().to_owned();
     }
     let mut reply = lines(snapshot, &all[..all.len().min(limit)], false, detail);
+    if !skills.is_empty() {
+        reply = format!("{reply}\n{skills}");
+    }
     if let more @ 1.. = all.len().saturating_sub(limit) {
         let _ = write!(reply, "\nand {more} more: say in \"query\" what the tool should do");
     }
@@ -148,10 +153,21 @@ fn found(
     let local = snapshot.tool_index.search(&request.query, request.limit, request.server.as_ref(), table);
     let Ranked { hits, clear } = ranking::merge(request, snapshot, names, &local);
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
-    let reply =
-        if hits.is_empty() { nothing(snapshot, request) } else { lines(snapshot, &hits, clear, detail) };
+    let skills = snapshot.resources.skills.found(&request.query, request.server.as_ref(), table);
+    let skills = skill_lines(skills.into_iter());
+    let reply = if !hits.is_empty() {
+        lines(snapshot, &hits, clear, detail)
+    } else if skills.is_empty() {
+        nothing(snapshot, request)
+    } else {
+        "No tool found.".to_owned()
+    };
     let notes = beside_search(snapshot, &request.query, hits.is_empty() && request.server.is_none());
-    [vec![reply], notes].concat().join("\n")
+    [vec![reply], skills, notes].concat().join("\n")
+}
+
+fn skill_lines<'a>(skills: impl Iterator<Item = &'a Skill>) -> Vec<String> {
+    skills.map(|skill| skill.line(BuiltinTool::Describe.name())).collect()
 }
 
 fn nothing(snapshot: &Snapshot, request: &RankRequest) -> String {

@@ -108,6 +108,12 @@ impl Access {
 
     /// For every route.
     pub(super) fn check_place(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
+        let host = self.check_host(uri, headers)?;
+        self.check_origin(host, headers)
+    }
+
+    /// The `Host` of a request, if it is ours.
+    pub(super) fn check_host<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<&'h str, Rejection> {
         let forbidden = |why| Err(Rejection::new(StatusCode::FORBIDDEN, why));
         let Ok(Some(host)) = single(headers, HOST.as_str()) else {
             return forbidden("the request must have one Host");
@@ -116,11 +122,30 @@ impl Access {
         if elsewhere || !self.is_ours(host) {
             return forbidden("this gateway is not known by this Host; --allow-host makes it known");
         }
+        Ok(host)
+    }
+
+    pub(super) fn check_origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Rejection> {
         match single(headers, ORIGIN.as_str()) {
             Ok(None) => Ok(()),
             Ok(Some(origin)) if self.is_trusted(origin, host) => Ok(()),
-            _ => forbidden("this Origin is not trusted; --allow-origin makes it so"),
+            _ => {
+                let why = "this Origin is not trusted; --allow-origin makes it so";
+                Err(Rejection::new(StatusCode::FORBIDDEN, why))
+            }
         }
+    }
+
+    /// Whether a `Host` names this machine as it names itself.
+    pub(super) fn is_loopback(host: &str) -> bool {
+        let name = without_port(host);
+        let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        name.eq_ignore_ascii_case("localhost") || number.is_ok_and(|number| number.is_loopback())
+    }
+
+    /// Whether a token is needed.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.callers.is_guarded()
     }
 
     /// The same with callers that an authorization server vouches for.

@@ -70,6 +70,11 @@ impl Authorization {
         Self { terms, metadata, metadata_url, views: Mutex::default() }
     }
 
+    /// The URL by which hosts know the gateway.
+    pub(super) fn resource(&self) -> &str {
+        &self.terms.resource
+    }
+
     pub(super) fn verifier(&self) -> &dyn TokenVerifier {
         &*self.terms.verifier
     }

@@ -18,6 +18,7 @@ mod openapi;
 mod reject;
 mod reply;
 mod route;
+mod server_card;
 mod session_key;
 mod sessions;
 mod stream;

@@ -78,7 +78,7 @@ pub(super) fn accepts_stream(headers: &HeaderMap) -> bool {
 }
 
 /// A request without `Accept` takes anything.
-fn accepts(headers: &HeaderMap, format: &str) -> bool {
+pub(super) fn accepts(headers: &HeaderMap, format: &str) -> bool {
     let family = format.split_once('/').map_or(format, |(family, _)| family);
     let fits = |range: &str| {
         let mut parts = range.split(';').map(str::trim);

@@ -16,7 +16,7 @@ use super::{
     openapi,
     reject::Rejection,
     reply::{self, Body},
-    tools_api,
+    server_card, tools_api,
 };
 use crate::message::Message;
 
@@ -29,6 +29,10 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, Infallible> {
     let is_api = tools_api::serves(request.uri().path());
     let reject = if is_api { Rejection::into_api_response } else { Rejection::into_response };
+    if request.uri().path() == server_card::PATH {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        return Ok(server_card::serve(&shared.access, method, uri, headers).unwrap_or_else(reject));
+    }
     if let Err(rejection) = shared.access.check_place(request.uri(), request.headers()) {
         return Ok(reject(rejection));
     }

@@ -37,8 +37,10 @@ pub(crate) struct HostCall {
     pub(super) id: Bytes,
     pub(super) progress_token: Option<Bytes>,
     pub(crate) era: Era,
-    /// The call reads a resource: a modern result of this kind says how long it may be kept.
+    /// The call reads a resource.
     reads: bool,
+    /// A modern result of this kind says how long it may be kept.
+    cacheable: bool,
     /// The log level of a modern request.
     pub(crate) log_level: Option<Level>,
     /// What was repaired in the arguments: a member for the result's `_meta`.
@@ -110,6 +112,7 @@ impl HostCall {
             progress_token: request.meta.progress_token.as_ref().map(slice),
             era,
             reads: request.reads(),
+            cacheable: request.reads() || request.method() == b"skills/get",
             log_level: request.log_level(),
             repairs: route.inner.as_ref().and_then(|inner| inner.repairs.clone()),
             uris: AnswerUris::of(request, route, snapshot),
@@ -170,7 +173,7 @@ impl HostCall {
         if let Some(visits) = (to_modern && self.url_elicitation).then(visits).flatten() {
             return respond::url_elicitation_required(&self.id, message, &visits);
         }
-        let completion = to_modern.then(|| era::completion(message, head, self.reads)).flatten();
+        let completion = to_modern.then(|| era::completion(message, head, self.cacheable)).flatten();
         let renumbered = (era != self.era).then(|| era::renumbered(message, head, era, self.reads)).flatten();
         let remark = self.repairs.as_ref().and_then(|member| era::remark(message, head, member));
         let remark = remark.as_ref().map(|(at, text)| (*at..*at, &text[..]));

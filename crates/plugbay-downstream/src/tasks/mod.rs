@@ -8,6 +8,7 @@ use plugbay_core::{
     era::Era,
     exchange::{ServerNotification, SubscriptionTarget},
     name::{self, ServerName},
+    skill,
     surface::{Snapshot, Target},
     suspended::PolledTask,
     task::{self, TaskRole},
@@ -18,7 +19,7 @@ pub(crate) use ids::Task;
 
 use crate::{message::Request, seal::Owner};
 
-/// The role of a host's call with respect to tasks.
+/// The role of a host's call with respect to tasks, and to URIs that it knows by other names.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Role {
     #[default]
@@ -31,6 +32,8 @@ pub(crate) enum Role {
     Lists { next: Option<ServerName> },
     /// If it is answered by a task plugbay polls that, because its host cannot.
     Polled,
+    /// Not about a task: the URIs in its answer get this in front.
+    Mapped(Bytes),
 }
 
 impl Role {
@@ -41,7 +44,7 @@ impl Role {
 
     pub(crate) fn task_role(&self) -> TaskRole {
         match self {
-            Self::None | Self::Lists { .. } => TaskRole::None,
+            Self::None | Self::Lists { .. } | Self::Mapped(_) => TaskRole::None,
             Self::Begins | Self::Polled => TaskRole::Begin,
             Self::About(task_role) => task_role.clone(),
         }
@@ -75,7 +78,7 @@ pub(crate) fn listing_servers(catalog: &Catalog) -> impl Iterator<Item = &Server
     of_era.filter(|(_, entry)| entry.offer.capabilities.tasks_list).map(|(server, _)| server)
 }
 
-/// The insertions that turn task ids in an answer into those of the host.
+/// The insertions that turn task ids and URIs in an answer into those of the host.
 pub(crate) fn labels(
     role: &Role,
     server: &ServerName,
@@ -85,6 +88,10 @@ pub(crate) fn labels(
 ) -> Vec<(usize, Vec<u8>)> {
     let ids = match role {
         Role::None => return Vec::new(),
+        Role::Mapped(start) => {
+            let uris = skill::uris_of_result(message, head).into_iter();
+            return uris.map(|uri| (uri.start + 1, start.to_vec())).collect();
+        }
         Role::Begins | Role::Polled => task::ids_of_begun(message, head),
         Role::About(_) | Role::Lists { .. } => task::ids_of_told(message, head),
     };

@@ -9,10 +9,8 @@ use std::{
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::{
-    CommandError, Context,
-    skill::{SKILL, write},
-};
+use super::{CommandError, Context, skill::write};
+use crate::skill_text::{SKILL, with_fields};
 
 const README: &str = include_str!("../../assets/plugin/README.md");
 /// The prefixes that Claude Code gives to tools of a configured server, and of a plugin's server.
@@ -138,15 +136,9 @@ fn schema(of: &str) -> String {
 /// The skill with those fields only that Agent Skills allows: tools have other names in each host, so none is allowed
 /// in advance.
 fn portable_skill() -> String {
-    let mut parts = SKILL.splitn(3, "---\n");
-    let (fields, body) = (parts.nth(1).unwrap_or_default(), parts.next().unwrap_or_default());
-    let kept = |line: &&str| ["name: ", "description: "].iter().any(|field| line.starts_with(field));
-    let fields: Vec<&str> = fields.lines().filter(kept).collect();
-    let license = env!("CARGO_PKG_LICENSE");
-    format!(
-        "---\n{}\nlicense: {license}\ncompatibility: Needs the program plugbay on the PATH.\n---\n{body}",
-        fields.join("\n")
-    )
+    let added =
+        [("license", env!("CARGO_PKG_LICENSE")), ("compatibility", "Needs the program plugbay on the PATH.")];
+    with_fields(&["name: ", "description: "], &added)
 }
 
 #[cfg(test)]

@@ -8,10 +8,8 @@ use std::{
 };
 
 use super::{CommandError, Context};
-use crate::settings;
+use crate::{settings, skill_text::SKILL};
 
-/// The text of the skill.
-pub const SKILL: &str = include_str!("../../assets/SKILL.md");
 /// Where Claude Code looks for skills, below the home folder.
 const SKILLS: &str = ".claude/skills/plugbay";
 /// The skill's place below Claude Code's folder.

@@ -97,6 +97,20 @@ impl Client {
         serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
     }
 
+    /// Has a client of the skills extension read all skills, and get those that are `wanted`.
+    pub(crate) fn read_skills(
+        workspace: &Workspace,
+        installed: &Installed,
+        era: Era,
+        entry: &Value,
+        wanted: &Value,
+    ) -> Value {
+        let mut plan = plan(workspace, Self::TypeScript2, era, entry, &[]);
+        plan.as_object_mut().expect("an object").extend(wanted.as_object().cloned().expect("an object"));
+        let output = script(workspace, installed, "node", "skills-client.mjs", &plan);
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
+    }
+
     fn follow(self, workspace: &Workspace, installed: &Installed, plan: &Value) -> Seen {
         let (program, name) = match self {
             Self::Python1 => (installed.path("py1/bin/python"), "py_client.py"),

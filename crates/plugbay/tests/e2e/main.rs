@@ -15,6 +15,7 @@ mod renewed;
 mod resources;
 mod scopes;
 mod scripts;
+mod skills;
 mod suites;
 mod tasks;
 mod world;
@@ -33,6 +34,7 @@ use crate::{
     resources::{check_definitions, check_shelf},
     scopes::check_memory_of_sessions,
     scripts::check_script,
+    skills::check_skills,
     suites::check_suites,
     tasks::{check_driven, check_tasks},
 };
@@ -195,6 +197,17 @@ mod shelves {
     tests! {
         typescript_sdk_2_modern: check_shelf(TypeScript2, Modern, Http);
         definitions_by_python_sdk_1: check_definitions(Python1, Legacy);
+    }
+}
+
+/// Two servers with the same skill.
+mod skills_of_servers {
+    use super::*;
+
+    tests! {
+        legacy_through_stdio: check_skills(Legacy, Stdio);
+        modern_through_stdio: check_skills(Modern, Stdio);
+        modern_through_http: check_skills(Modern, Http);
     }
 }
 

@@ -32,6 +32,7 @@ mod remote;
 mod resources;
 mod scopes;
 mod server_requests;
+mod skills;
 mod starts;
 mod status;
 mod suite;

@@ -49,7 +49,7 @@ impl TokenVerifier for Scripted {
     }
 }
 
-fn terms(required: &[&str]) -> Arc<Authorization> {
+pub(super) fn terms(required: &[&str]) -> Arc<Authorization> {
     let rule = |scope: &str, tools: Option<&[&str]>| ScopeRule {
         scope: scope.to_owned(),
         tools: tools.map(|globs| ToolGrant::compile(globs).unwrap()),

@@ -11,6 +11,7 @@ mod hostile;
 mod legacy;
 mod modern;
 mod resuming;
+mod server_card;
 mod server_requests;
 mod slow;
 mod tasks;

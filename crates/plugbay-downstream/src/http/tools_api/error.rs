@@ -140,6 +140,7 @@ impl Code {
             | Refusal::UnknownMethod
             | Refusal::UnsupportedVersion(_)
             | Refusal::UnknownResource { .. }
+            | Refusal::Disputed { .. }
             | Refusal::IdInUse
             | Refusal::HeaderMismatch(_)
             | Refusal::Unacceptable(_)

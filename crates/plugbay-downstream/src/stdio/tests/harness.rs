@@ -236,6 +236,11 @@ impl Harness {
         self.host_registry.only()
     }
 
+    /// The server that is asked again what it has.
+    pub(super) async fn refreshed(&mut self) -> String {
+        self.servers.refreshed().await
+    }
+
     pub(super) async fn nothing_forwarded(&mut self) {
         self.servers.nothing_forwarded().await;
     }

@@ -16,6 +16,7 @@ mod ranking;
 mod resources;
 mod sampling;
 mod server_requests;
+mod skills;
 mod slow;
 mod subscriptions;
 mod suite;

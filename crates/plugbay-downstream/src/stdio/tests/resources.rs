@@ -33,6 +33,7 @@ fn stocked_with(prompts: &[&str], subscribe: bool) -> Snapshot {
             .iter()
             .map(|name| item(ItemKind::Prompt, format!(r#"{{"name":"{name}"}}"#)))
             .collect(),
+        ..Items::default()
     };
     let capabilities = ServerCapabilities {
         resources: true,
@@ -133,6 +134,7 @@ async fn server_capabilities_are_merged_or_complete_while_unknown() {
     let mut unknown = all(true);
     unknown["logging"] = json!({});
     unknown["tasks"] = json!({ "requests": { "tools": { "call": {} } }, "list": {}, "cancel": {} });
+    unknown["extensions"] = json!({ "io.modelcontextprotocol/skills": {} });
     assert_eq!(opened(unsettled()).await, unknown);
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Script {
     pub(crate) page_size: Option<usize>,
     /// Tool name → what its call does; `*` is for every other tool.
     pub(crate) behaviour: BTreeMap<String, Behaviour>,
-    /// Method → what a request of it does, like a tool's call.
+    /// Method → what a request of it does, like a tool's call. `METHOD URI` and `METHOD CURSOR` go before `METHOD`.
     pub(crate) methods: BTreeMap<String, Behaviour>,
     /// Further capabilities.
     pub(crate) capabilities: BTreeMap<String, Value>,

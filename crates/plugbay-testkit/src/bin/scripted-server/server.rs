@@ -149,19 +149,26 @@ impl Server {
                 self.answer(id, "{}");
             }
             "subscriptions/listen" if modern => self.listen(id, message, &params),
-            _ if self.script.methods.contains_key(method) => {
-                let raw = message.params.map_or("{}", RawValue::get);
-                let params = Params { name: method.to_owned(), ..params };
-                call::start(self, Method::Other, id, raw, params, modern);
-            }
-            _ => match scripted(method) {
-                Some(method) => {
+            _ => match (self.other(method, &params), scripted(method)) {
+                (Some(name), _) => {
+                    let raw = message.params.map_or("{}", RawValue::get);
+                    call::start(self, Method::Other, id, raw, Params { name, ..params }, modern);
+                }
+                (None, Some(method)) => {
                     let raw = message.params.map_or("{}", RawValue::get);
                     call::start(self, method, id, raw, params, modern);
                 }
-                None => self.fail(id, &method_not_found(method)),
+                (None, None) => self.fail(id, &method_not_found(method)),
             },
         }
+    }
+
+    /// The script's name for a request of a method that it tells of.
+    fn other(&self, method: &str, params: &Params<'_>) -> Option<String> {
+        let cursor = params.cursor.as_deref().unwrap_or_default();
+        let about = [params.uri.as_str(), cursor].map(|about| format!("{method} {about}"));
+        let names = about.into_iter().chain([method.to_owned()]);
+        names.into_iter().find(|name| self.script.methods.contains_key(name))
     }
 
     /// Whether the request is to be served as a modern one, or the error that refuses it.

@@ -135,8 +135,9 @@ impl Actor {
                 };
                 caller.answered(ticket, Answer::Failed(error));
             }
-            Some(Waiting::Listing(_)) => {
-                self.list_failed(format!("did not list its tools: {}", error.failure_of(&self.spec)));
+            Some(Waiting::Listing(listing)) => {
+                let what = format!("did not list its tools: {}", error.failure_of(&self.spec));
+                self.page_failed(listing, what);
             }
             Some(Waiting::Subscription) => self.subscription_lost(error),
             Some(Waiting::Nobody) | None => {}
@@ -150,7 +151,9 @@ impl Actor {
         };
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => caller.answered(ticket, Answer::Failed(error)),
-            Some(Waiting::Listing(_)) => self.list_failed(format!("its list of tools is unusable: {error}")),
+            Some(Waiting::Listing(listing)) => {
+                self.page_failed(listing, format!("its list of tools is unusable: {error}"));
+            }
             // A late response is not kept: failures that other hosts read would show it.
             Some(Waiting::Subscription | Waiting::Nobody) | None => {}
         }

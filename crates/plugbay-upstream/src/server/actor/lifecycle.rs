@@ -345,8 +345,8 @@ impl Actor {
             Waiting::Listing(listing) if self.lists.has_listed() && self.is_calling() => {
                 self.pending.register(ticket, Waiting::Listing(listing), self.now, after, after);
             }
-            Waiting::Listing(_) => {
-                self.list_failed(format!("did not list its tools within {} s", after.as_secs()));
+            Waiting::Listing(listing) => {
+                self.page_failed(listing, format!("did not list its tools within {} s", after.as_secs()));
             }
             Waiting::Subscription | Waiting::Nobody => {}
         }

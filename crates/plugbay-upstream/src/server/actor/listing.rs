@@ -19,6 +19,9 @@ use super::{
 };
 use crate::process::text::error_text;
 
+/// How long a server may take for a page of its skills. Its tools must not wait for them.
+const SKILLS_PATIENCE: Duration = Duration::from_secs(5);
+
 impl Actor {
     pub(super) fn list(&mut self) {
         if self.links.up().is_none() {
@@ -50,7 +53,11 @@ impl Actor {
         let meta = (self.opened.era == Some(Era::Modern)).then(request::modern_meta);
         link.request(ticket, request::write(ticket, listing.method(), &listing.params(meta.as_deref())));
         // The first listing is a part of the start, which is watched.
-        let patience = if self.links.watch.is_some() { Duration::MAX } else { self.spec.timeouts.start };
+        let patience = match listing.item_kind() {
+            Some(ItemKind::Skill) => SKILLS_PATIENCE.min(self.spec.timeouts.start),
+            _ if self.links.watch.is_some() => Duration::MAX,
+            _ => self.spec.timeouts.start,
+        };
         self.pending.register(ticket, Waiting::Listing(listing), self.now, patience, patience);
     }
 
@@ -71,9 +78,20 @@ impl Actor {
             (_, Some(error), Ok(_)) => {
                 self.list_failed(format!("refused to list its tools: {}", error_text(message, error)));
             }
-            (_, _, Err(fault)) => self.list_failed(format!("its list of tools is unusable: {fault}")),
+            (_, _, Err(fault)) => {
+                self.page_failed(listing, format!("its list of tools is unusable: {fault}"));
+            }
             _ => {}
         }
+    }
+
+    /// A page has not come. A server that does not list its skills is still of use.
+    pub(super) fn page_failed(&mut self, listing: Listing, what: String) {
+        if listing.item_kind() != Some(ItemKind::Skill) {
+            return self.list_failed(what);
+        }
+        tracing::warn!(server = %self.spec.name, "it has not listed its skills");
+        self.continue_listing(listing.next_item_kind());
     }
 
     /// A server that has listed its tools before keeps them; any other is of no use.

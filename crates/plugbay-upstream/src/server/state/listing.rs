@@ -61,7 +61,7 @@ impl Listing {
         let (offered, before) = (definitions.len(), self.count(item_kind));
         match item_kind {
             ItemKind::Tool => self.tools.extend(definitions.into_iter().filter_map(Tool::parse)),
-            ItemKind::Resource | ItemKind::Template | ItemKind::Prompt => {
+            ItemKind::Resource | ItemKind::Template | ItemKind::Prompt | ItemKind::Skill => {
                 let items =
                     definitions.into_iter().filter_map(|definition| Item::parse(definition, item_kind));
                 self.items(item_kind).extend(items);
@@ -108,6 +108,7 @@ impl Listing {
         match item_kind {
             ItemKind::Template => &mut self.stock.templates,
             ItemKind::Prompt => &mut self.stock.prompts,
+            ItemKind::Skill => &mut self.stock.skills,
             ItemKind::Tool | ItemKind::Resource => &mut self.stock.resources,
         }
     }

@@ -170,6 +170,35 @@ async fn each_item_kind_is_listed_and_a_refusal_affects_its_kind_only() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn skills_are_listed_page_by_page_and_a_server_that_does_not_answer_keeps_its_tools() {
+    for answers in [true, false] {
+        let mut harness = Harness::new(Setup { known: None, ..Setup::default() });
+        harness.handle.refresh();
+        let mut peer = harness.launched().await;
+        let request = peer.expect("server/discover").await;
+        let extensions = json!({ "io.modelcontextprotocol/skills": { "directoryRead": true } });
+        peer.answer(&request, json!({ "capabilities": { "tools": {}, "extensions": extensions } })).await;
+        let request = peer.expect("tools/list").await;
+        peer.answer(&request, page(&["a"])).await;
+        peer.expect("subscriptions/listen").await;
+        let request = peer.expect("skills/list").await;
+        peer.answer(&request, json!({ "skills": [{ "uri": "skill://b/SKILL.md" }], "nextCursor": "2" }))
+            .await;
+        let request = peer.expect("skills/list").await;
+        assert_eq!(request["params"]["cursor"], "2");
+        if answers {
+            peer.answer(&request, json!({ "skills": [{ "uri": "skill://a/SKILL.md" }] })).await;
+        }
+        let offer = harness.offer().await;
+        let skills: Vec<&str> = offer.skills.iter().map(|skill| skill.key.as_str()).collect();
+        let all = ["skill://a/SKILL.md", "skill://b/SKILL.md"];
+        assert_eq!(skills, if answers { &all[..] } else { &all[1..] });
+        assert_eq!(offer.tools.len(), 1);
+        assert!(offer.capabilities.skills && offer.capabilities.directory_read);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_does_not_overtake_a_subscription() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Modern).await;
     for uri in [r#""x:1""#, r#""x:2""#] {

@@ -171,6 +171,8 @@ fn outcome(
     Ok(Offered {
         tools: count(|offer| offer.tools.len()),
         shown,
-        others: count(|offer| offer.resources.len() + offer.templates.len() + offer.prompts.len()),
+        others: count(|offer| {
+            offer.resources.len() + offer.templates.len() + offer.prompts.len() + offer.skills.len()
+        }),
     })
 }

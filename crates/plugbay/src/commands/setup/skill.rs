@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use super::{Context, plan::Edit, survey::read_text};
-use crate::{commands::skill, settings};
+use crate::{commands::skill, settings, skill_text::SKILL};
 
 /// The host that has skills.
 pub const HOST: &str = "claude-code";
@@ -22,8 +22,8 @@ impl Skill {
         let path = context.source.paths.user_file.as_ref()?.with_file_name(skill::FILE);
         let old = read_text(&path).ok()?;
         let linked = fs::read_link(&link).is_ok_and(|target| target == path);
-        let copied = !link.is_symlink() && read_text(&link).ok().flatten().as_deref() == Some(skill::SKILL);
-        let copy = Edit { path, old, new: skill::SKILL.to_owned() };
+        let copied = !link.is_symlink() && read_text(&link).ok().flatten().as_deref() == Some(SKILL);
+        let copy = Edit { path, old, new: SKILL.to_owned() };
         (!copied && (!linked || copy.changes())).then_some(Self { copy, link })
     }
 }

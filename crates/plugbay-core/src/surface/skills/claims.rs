@@ -1,0 +1,108 @@
+//! Which servers have a URI, so that a host is shown one that tells them apart.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::super::{Layout, uri::unmapped};
+use crate::{
+    catalog::{Catalog, Item},
+    name::ServerName,
+    skill::{self, Entry},
+};
+
+/// A skill as its server lists it.
+pub(in crate::surface) struct ListedSkill<'a> {
+    pub(super) server: &'a ServerName,
+    pub(super) item: &'a Item,
+    pub(super) entry: Entry,
+}
+
+impl<'a> ListedSkill<'a> {
+    pub(in crate::surface) fn all(catalog: &'a Catalog) -> Vec<Self> {
+        let read = |server, item: &'a Item| {
+            let entry = Entry::read(&item.definition, &(0..item.definition.len()));
+            Self { server, item, entry }
+        };
+        let of = |(server, entry): (&'a ServerName, &'a crate::catalog::Entry)| {
+            entry.offer.skills.iter().map(move |item| read(server, item))
+        };
+        catalog.iter().flat_map(of).collect()
+    }
+
+    pub(super) fn uri(&self) -> &'a str {
+        &self.item.key
+    }
+
+    /// The URIs that its entry names.
+    fn uris(&self) -> impl Iterator<Item = &str> {
+        [self.uri()].into_iter().chain(self.entry.files.iter().flatten().map(String::as_str))
+    }
+}
+
+type Owners<'a> = BTreeSet<&'a ServerName>;
+
+/// Who has a URI, where skills are concerned; without skills nobody claims anything.
+#[derive(Default)]
+pub(in crate::surface) struct Claims<'a> {
+    /// As a resource of a list, or as a file of a skill.
+    uris: HashMap<String, Owners<'a>>,
+    /// As the directory of a skill.
+    roots: BTreeMap<&'a str, Owners<'a>>,
+    /// The directory of the gateway's own skill.
+    own: Option<&'a str>,
+}
+
+impl<'a> Claims<'a> {
+    pub(in crate::surface) fn new(
+        catalog: &'a Catalog,
+        listed: &[ListedSkill<'a>],
+        layout: &'a Layout,
+    ) -> Self {
+        let mut claims = Self { own: layout.skill.as_ref().map(|own| own.root()), ..Self::default() };
+        if listed.is_empty() {
+            return claims;
+        }
+        for skill in listed {
+            if let Some(root) = skill::root(skill.uri()) {
+                claims.roots.entry(root).or_default().insert(skill.server);
+            }
+            for uri in skill.uris() {
+                claims.uris.entry(uri.to_owned()).or_default().insert(skill.server);
+            }
+        }
+        for (server, entry) in catalog.iter() {
+            for resource in &entry.offer.resources {
+                claims.uris.entry(resource.key.clone()).or_default().insert(server);
+            }
+        }
+        claims
+    }
+
+    /// Whether no other server has a resource of this server's, nor the gateway itself.
+    pub(in crate::surface) fn is_exclusive(&self, server: &ServerName, uri: &str) -> bool {
+        is_only(self.uris.get(uri), server) && !self.own.is_some_and(|own| are_related(own, uri))
+    }
+
+    /// Whether the whole skill can be shown under its own URIs: no other server has one of them, nor a skill around it
+    /// or within it.
+    pub(super) fn are_exclusive(&self, skill: &ListedSkill<'_>) -> bool {
+        skill.uris().all(|uri| unmapped(uri).is_none() && self.is_exclusive(skill.server, uri))
+            && skill::root(skill.uri()).is_none_or(|root| !self.is_disputed(skill.server, root))
+    }
+
+    fn is_disputed(&self, server: &ServerName, root: &str) -> bool {
+        let around = [root].into_iter().chain(skill::directories(root));
+        let mut around = around.map(|directory| self.roots.get(directory));
+        let start = format!("{root}/");
+        let mut within = self.roots.range(&*start..).take_while(|(other, _)| other.starts_with(&start));
+        around.any(|owners| !is_only(owners, server))
+            || within.any(|(_, owners)| !is_only(Some(owners), server))
+    }
+}
+
+fn is_only(owners: Option<&Owners<'_>>, server: &ServerName) -> bool {
+    owners.is_none_or(|owners| owners.iter().all(|owner| *owner == server))
+}
+
+fn are_related(root: &str, uri: &str) -> bool {
+    uri == root || skill::is_below(uri, root) || skill::is_below(root, uri)
+}

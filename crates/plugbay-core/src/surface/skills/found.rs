@@ -1,0 +1,73 @@
+//! Skills found by what they are for. They have an index of their own, so that no tool ranks lower for them.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::{Skill, Skills};
+use crate::{
+    catalog::Tool,
+    name::ServerName,
+    search::{EmbeddingTable, Engine},
+};
+
+/// As many are told beside the tools that a search found.
+const MOST: usize = 2;
+/// So many characters of a description are told.
+const PURPOSE: usize = 160;
+
+/// The index of all skills, made when it is first needed. It follows from them, so it makes no two differ.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EngineCell(Arc<OnceLock<Engine>>);
+
+impl PartialEq for EngineCell {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for EngineCell {}
+
+impl Skills {
+    /// The skills that a query clearly means, the best first; of one server, if it is named.
+    pub fn found(
+        &self,
+        query: &str,
+        server: Option<&ServerName>,
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
+    ) -> Vec<&Skill> {
+        if self.shown.is_empty() {
+            return Vec::new();
+        }
+        let engine = self.engine.0.get_or_init(|| build(&self.shown, table()));
+        let hits = engine.search(query, self.shown.len(), None).into_iter();
+        let fitting =
+            hits.filter(|hit| engine.fits(query, hit.tool)).map(|hit| &self.shown[hit.tool as usize]);
+        fitting.filter(|skill| server.is_none_or(|server| skill.server == *server)).take(MOST).collect()
+    }
+}
+
+impl Skill {
+    /// As a model reads it among the hits of a search. It reads the skill by its URI, with the tool of this name.
+    pub fn line(&self, reader: &str) -> String {
+        let Self { name, server, description, uri, .. } = self;
+        // In one line, whatever its server wrote.
+        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let purpose: String = one_line(description).chars().take(PURPOSE).collect();
+        format!("skill {} of {server} - {purpose} (read it: {reader} {uri})", one_line(name))
+    }
+}
+
+/// To the engine a skill is a tool without parameters.
+fn build(skills: &[Skill], table: Option<Arc<EmbeddingTable>>) -> Engine {
+    let tool = |skill: &Skill| {
+        // A name that is missing must not shift the numbers of the others.
+        let name = if skill.name.is_empty() { &skill.uri } else { &skill.name };
+        let definition = json!({ "name": name, "description": skill.description }).to_string();
+        Tool::parse(Bytes::from(definition)).expect("a tool has a name")
+    };
+    let tools: Vec<Tool> = skills.iter().map(tool).collect();
+    let tools = skills.iter().zip(&tools).map(|(skill, tool)| (skill.server.as_str(), tool));
+    Engine::build(&tools.collect::<Vec<_>>(), table)
+}

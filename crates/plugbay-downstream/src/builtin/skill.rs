@@ -1,0 +1,84 @@
+//! `describe_tool` of a skill: its text, for a model whose host knows nothing of skills.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use plugbay_core::{
+    name::ServerName,
+    surface::{BuiltinTool, Skill, SkillPlace, Snapshot},
+    wire::{Members, elements, string_value},
+};
+use serde_json::json;
+
+use super::call_arguments::Arguments;
+use crate::{context::RequestContext, dispatch::InnerRequest, message::Request, route};
+
+/// So many files of a skill are named.
+const FILES: usize = 100;
+
+/// The URI of the skill, or of the file of one, that a call names. A skill's name will do, if no tool has it.
+pub(super) fn wanted(snapshot: &Snapshot, request: &Request) -> Option<String> {
+    let name = Arguments::of(request).text("name")?;
+    let name = name.trim();
+    if name.contains("://") {
+        return is_readable(snapshot, name).then(|| name.to_owned());
+    }
+    let mut named = snapshot.resources.skills.iter().filter(|skill| skill.name == name);
+    let only = named.next().filter(|_| named.next().is_none())?;
+    snapshot.names.alike(name).is_none().then(|| only.uri.clone())
+}
+
+/// Whether it is a matter of skills: this is no way to read any resource.
+fn is_readable(snapshot: &Snapshot, uri: &str) -> bool {
+    match snapshot.skill_file_at(uri) {
+        SkillPlace::Own | SkillPlace::Several(_) | SkillPlace::Perhaps(_) => true,
+        SkillPlace::At(place) => snapshot.is_of_skill(uri, &place.server),
+        SkillPlace::Nowhere => false,
+    }
+}
+
+/// Reads the file at its server, as a host would.
+pub(super) fn describe(context: RequestContext<'_>, snapshot: &Snapshot, uri: String) {
+    let skill = snapshot.resources.skills.get(&uri).cloned();
+    let origin = skill.as_ref().map(|skill| skill.server.clone()).or_else(|| owner(snapshot, &uri));
+    let params = json!({ "uri": uri });
+    let Some(reading) = InnerRequest::new(context, "resources/read", &params, route::resource) else {
+        return context.text(&Err(format!("{uri} cannot be read")));
+    };
+    context.later(reading.result(), move |context, read| {
+        let text = read.map(|result| text(&uri, &result));
+        let text = text.map_err(|why| format!("{uri} cannot be read: {why}"));
+        context.text(&text.map(|text| told(&text, &uri, skill.as_ref(), origin.as_ref())));
+    });
+}
+
+fn owner(snapshot: &Snapshot, uri: &str) -> Option<ServerName> {
+    match snapshot.skill_file_at(uri) {
+        SkillPlace::At(place) => Some(place.server),
+        _ => None,
+    }
+}
+
+/// The file with its origin before it: what a server writes is not what plugbay says.
+fn told(text: &str, uri: &str, skill: Option<&Skill>, origin: Option<&ServerName>) -> String {
+    let Some(origin) = origin else { return text.to_owned() };
+    let mut told = format!("{uri}, as server {origin} wrote it:\n\n{text}");
+    let files = skill.and_then(|skill| skill.files.as_deref()).unwrap_or_default();
+    let others: Vec<&str> = files.iter().map(String::as_str).filter(|file| *file != uri).collect();
+    if !others.is_empty() {
+        let shown = others[..others.len().min(FILES)].join("\n");
+        let _ =
+            write!(told, "\n\nIts other files ({} reads them too):\n{shown}", BuiltinTool::Describe.name());
+    }
+    told
+}
+
+/// The texts in a result of `resources/read`.
+fn text(uri: &str, result: &Bytes) -> String {
+    let contents = Members::find(result, &(0..result.len()), "contents");
+    let contents = contents.map(|contents| elements(result, &contents)).unwrap_or_default();
+    let text = |content| string_value(&result[Members::find(result, content, "text")?]);
+    let texts: Vec<String> =
+        contents.iter().filter_map(|content| Some(text(content)?.into_owned())).collect();
+    if texts.is_empty() { format!("{uri} is not text") } else { texts.join("\n") }
+}
