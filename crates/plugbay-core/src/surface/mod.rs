@@ -2,6 +2,7 @@
 
 pub mod activate;
 mod builtin;
+mod by_host;
 mod found;
 mod granted;
 mod instructions;
@@ -41,6 +42,7 @@ pub use settings::{DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
 pub use tool_list::ToolList;
 
 use self::{
+    by_host::ByHost,
     listing::Listings,
     names::{LimitedNames, NameRules, NamesByRules},
     search::Index,
@@ -68,6 +70,7 @@ pub struct Snapshot {
     listings: Arc<Listings>,
     names_by_rules: Arc<NamesByRules>,
     index: Arc<Index>,
+    by_host: Arc<ByHost>,
 }
 
 /// How the user wants servers to appear.
@@ -147,6 +150,7 @@ impl Snapshot {
             listings,
             names_by_rules,
             index,
+            by_host: Arc::default(),
         }
         .seen_at_first()
     }
@@ -156,7 +160,8 @@ impl Snapshot {
     pub fn with_states_of(&self, catalog: Arc<Catalog>, settled: bool) -> Self {
         let same = self.catalog.has_same_failures(&catalog);
         let listings = if same { Arc::clone(&self.listings) } else { Arc::default() };
-        Self { catalog, settled, listings, ..self.clone() }.seen_at_first()
+        let by_host = Arc::new(self.by_host.with_states_of(&catalog, settled));
+        Self { catalog, settled, listings, by_host, ..self.clone() }.seen_at_first()
     }
 
     /// As every host sees it, if the mode does not depend on the host; else nothing is written yet, but names lead
