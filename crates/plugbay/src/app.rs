@@ -204,6 +204,7 @@ impl App {
             warmth,
             changes,
             publisher,
+            listers,
             telemetry,
         };
         app.attach(settings, &dialects);
@@ -282,8 +283,11 @@ impl App {
     pub async fn reload(&self, previous: &Settings, settings: &Settings) {
         let before = self.snapshots().borrow().clone();
         let (dialects, known) = oneshot::channel();
-        let shared =
-            self.sessions.as_ref().map(|_| shared_servers(settings, &self.places.project)).unwrap_or_default();
+        let shared = self
+            .sessions
+            .as_ref()
+            .map(|_| shared_servers(settings, &self.places.project))
+            .unwrap_or_default();
         let _ = self.changes.send(Reconfigure { config: catalog_config(settings, shared), dialects });
         let dialects = known.await.unwrap_or_default();
         if previous.search.model != settings.search.model {

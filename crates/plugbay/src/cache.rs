@@ -287,21 +287,22 @@ fn render(server: &str, lists: Vec<KnownList>) -> Option<String> {
             (declared, list.offer.extensions.added_to("{}".to_owned()))
         })
         .collect();
-    let lists = lists.iter().zip(&texts).map(|(KnownList { offer, confirmed, .. }, (declared, extensions))| {
-        StoredList {
-            declared: declared.iter().filter_map(|kind| raw(kind.as_bytes())).collect(),
-            confirmed: *confirmed,
-            dialect: offer.dialect,
-            info: offer.info.as_deref().and_then(raw),
-            instructions: offer.instructions.clone(),
-            tools: offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect(),
-            capabilities: offer.capabilities,
-            extensions: raw(extensions.as_bytes()).filter(|_| offer.extensions != Extensions::default()),
-            resources: definitions(&offer.resources),
-            templates: definitions(&offer.templates),
-            prompts: definitions(&offer.prompts),
-        }
-    });
+    let lists =
+        lists.iter().zip(&texts).map(|(KnownList { offer, confirmed, .. }, (declared, extensions))| {
+            StoredList {
+                declared: declared.iter().filter_map(|kind| raw(kind.as_bytes())).collect(),
+                confirmed: *confirmed,
+                dialect: offer.dialect,
+                info: offer.info.as_deref().and_then(raw),
+                instructions: offer.instructions.clone(),
+                tools: offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect(),
+                capabilities: offer.capabilities,
+                extensions: raw(extensions.as_bytes()).filter(|_| offer.extensions != Extensions::default()),
+                resources: definitions(&offer.resources),
+                templates: definitions(&offer.templates),
+                prompts: definitions(&offer.prompts),
+            }
+        });
     let stored = Stored { format: FORMAT, server: server.to_owned(), lists: lists.collect() };
     serde_json::to_string(&stored).ok()
 }
@@ -407,7 +408,10 @@ mod tests {
             r#"{{"format":4,"server":"s","confirmed":7,"dialect":{{"era":"modern","framing":"newline"}},"tools":[{BIG}],"capabilities":{{"tools":true}}}}"#
         );
         assert_eq!(lists(load(&old)), [(Vec::new(), Bytes::from(BIG))]);
-        assert_eq!(load(r#"{"format":4,"server":"s","confirmed":0,"capabilities":{}}"#), CachedLists::NoAnswer);
+        assert_eq!(
+            load(r#"{"format":4,"server":"s","confirmed":0,"capabilities":{}}"#),
+            CachedLists::NoAnswer
+        );
         assert_eq!(load(r#"{"format":6,"server":"s","lists":[]}"#), CachedLists::Absent);
     }
 

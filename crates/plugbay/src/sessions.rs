@@ -235,7 +235,9 @@ impl Sessions {
         } else {
             entry.overlay.remove(server)
         };
-        if before.is_none() && !differs || before.is_some_and(|(before, _)| differs && before.lists_same(&offer)) {
+        if before.is_none() && !differs
+            || before.is_some_and(|(before, _)| differs && before.lists_same(&offer))
+        {
             return;
         }
         let overlay = entry.overlay.clone();

@@ -121,7 +121,8 @@ impl Session {
         let mut guarded = self.lock();
         let State { list_changes, requests, .. } = &mut *guarded;
         // The change before is over when this one is. Calls that were cancelled leave theirs here.
-        let is_open = |call: Ticket| requests.values().any(|one| matches!(one, InFlight::Call(open) if *open == call));
+        let is_open =
+            |call: Ticket| requests.values().any(|one| matches!(one, InFlight::Call(open) if *open == call));
         list_changes.retain(|change| change.call != call && is_open(change.call));
         list_changes.push(AwaitedChange { call, done, listings });
         drop(guarded);

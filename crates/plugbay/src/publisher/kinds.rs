@@ -110,7 +110,8 @@ impl Kinds {
         if self.asked.get(server).is_some_and(|asked| asked.own) {
             self.asked.remove(server);
         }
-        let variants = self.servers.entry(server.clone()).or_insert_with(|| Variants::new(shared, Vec::new()));
+        let variants =
+            self.servers.entry(server.clone()).or_insert_with(|| Variants::new(shared, Vec::new()));
         let is_new = variants.told() != Some(&terms.told);
         let learnt = terms.untouched && variants.learn(&terms.told, offer, clock::now());
         variants.set_told(Some(terms.told.clone()));
@@ -161,6 +162,7 @@ impl Kinds {
             let unknown = self.wanted.iter().find(|kind| !variants.is_known(kind));
             let Some(host) = unknown.map(|kind| (**kind).clone()) else { continue };
             let (host, own) = next_list(variants, host, &tells, self.many);
+            let dialect = variants.lists().last().map(|list| list.offer.dialect);
             if own && self.tries_of(server, &host) >= MOST_TRIES {
                 if let Some(variants) = self.servers.get_mut(server) {
                     variants.give_up(&host);
@@ -168,7 +170,6 @@ impl Kinds {
                 }
                 continue;
             }
-            let dialect = variants.lists().last().map(|list| list.offer.dialect);
             self.asked.insert(server.clone(), Asked { host: host.clone(), own });
             let job = ListJob {
                 server: server.clone(),
@@ -195,12 +196,7 @@ impl Kinds {
 
 /// Which list is found out next, so that the one for `host` becomes known; true: by the gateway's own instance. Most
 /// servers list the same for all: then the list for hosts that can do nothing tells it for every kind.
-fn next_list(
-    variants: &Variants,
-    host: Declaration,
-    tells: &Declaration,
-    many: bool,
-) -> (Declaration, bool) {
+fn next_list(variants: &Variants, host: Declaration, tells: &Declaration, many: bool) -> (Declaration, bool) {
     let nothing = Declaration::default();
     if !many {
         (host, true)

@@ -64,7 +64,8 @@ fn expected(capabilities: &str) -> Vec<&'static str> {
 
 #[test]
 fn the_first_list_from_the_cache_is_the_one_for_the_capabilities_of_the_host() {
-    for (server, host) in [("legacy", "legacy"), ("modern", "legacy"), ("legacy", "modern"), ("modern", "modern")]
+    for (server, host) in
+        [("legacy", "legacy"), ("modern", "legacy"), ("legacy", "modern"), ("modern", "modern")]
     {
         let workspace = Workspace::new();
         workspace.write_config(&workspace.config(&[("s", choosy(server))]));
@@ -139,7 +140,8 @@ fn windows(workspace: &Workspace, capabilities: [&str; 2]) -> [Host; 2] {
 fn windows_of_different_capabilities_see_their_own_lists_of_one_process() {
     for (era, scope) in [("legacy", "shared"), ("modern", "shared"), ("legacy", "session")] {
         let workspace = Workspace::new().with_daemon();
-        let config = Config::new().server(&workspace, "s", &choosy(era)).options("s", json!({ "scope": scope }));
+        let config =
+            Config::new().server(&workspace, "s", &choosy(era)).options("s", json!({ "scope": scope }));
         workspace.write_config(&config);
         for _ in 0..2 {
             let [poor, rich] = windows(&workspace, [POOR, RICH]);
@@ -182,7 +184,8 @@ fn order(host: &Host, call: u64) -> Vec<String> {
 fn a_list_change_during_a_call_reaches_a_host_that_lists_again_before_the_answer() {
     for daemon in [false, true] {
         let workspace = if daemon { Workspace::new().with_daemon() } else { Workspace::new() };
-        let config = Config::new().server(&workspace, "s", &growing()).options("s", json!({"scope": "shared"}));
+        let config =
+            Config::new().server(&workspace, "s", &growing()).options("s", json!({"scope": "shared"}));
         workspace.write_config(&config);
         let host = opened(Host::spawn(&mut workspace.command(&gateway())), "opencode", "legacy", POOR);
         host.await_tools(&["s__grow"]);

@@ -66,14 +66,11 @@ impl Actor {
     /// `notifications/tools/list_changed` and the like. The answers of the calls in flight wait until hosts know the new
     /// lists; `during`: the call on whose stream it came.
     pub(super) fn list_change_notified(&mut self, during: Option<Ticket>) {
-        let calls = self.pending.entries().filter_map(|(ticket, waiting)| match waiting {
-            Waiting::Host(caller) if during.is_none_or(|during| during == ticket) => Some((ticket, caller)),
-            _ => None,
-        });
-        let mut calls = calls.peekable();
-        if calls.peek().is_some() {
-            let change = self.change_noted.get_or_insert_default();
-            calls.for_each(|(ticket, caller)| caller.lists_changing(ticket, change));
+        let concerns = |ticket: Ticket| during.is_none_or(|during| during == ticket);
+        for (ticket, waiting) in self.pending.entries().filter(|(ticket, _)| concerns(*ticket)) {
+            if let Waiting::Host(caller) = waiting {
+                caller.lists_changing(ticket, self.change_noted.get_or_insert_default());
+            }
         }
         self.lists_changed();
     }

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use plugbay_core::{
     capabilities::ClientCapabilities,
     exchange::{
-        Answer, Call, Caller, ListChange, Reply, ServerNotification, ServerRequest, ServerRequestError, Ticket,
+        Answer, Call, Caller, ListChange, Reply, ServerNotification, ServerRequest, ServerRequestError,
+        Ticket,
     },
     task::TaskRole,
     wire::{Draft, Head, Span},
