@@ -3,6 +3,7 @@
 mod header_parameters;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +13,12 @@ use std::{
 use bytes::Bytes;
 
 pub use header_parameters::HeaderParameter;
+pub use variants::{KnownList, Variants};
 
 use crate::{
     apps::ToolUi,
     arguments::CompiledSchema,
+    declaration::Declaration,
     era::Era,
     extension::Extensions,
     failure::Failure,
@@ -42,6 +45,8 @@ pub struct Catalog {
 pub struct Entry {
     pub offer: Arc<Offer>,
     pub freshness: Freshness,
+    /// What it lists for other kinds of hosts. `None`: all see the offer.
+    pub variants: Option<Arc<Variants>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,6 +175,8 @@ pub enum Change {
     Listed(ServerName, Arc<Offer>),
     /// From the cache: known, but not seen yet.
     Remembered(ServerName, Arc<Offer>),
+    /// What is known of its lists for other kinds of hosts.
+    Varied(ServerName, Arc<Variants>),
     /// The server failed; what it offered stays, marked stale.
     Failed(ServerName, Arc<Failure>),
     /// It is no longer configured, or is another program now.
@@ -183,16 +190,20 @@ impl Catalog {
         match change {
             Change::Listed(name, offer) => {
                 failed.remove(&name);
-                servers.insert(name, Arc::new(Entry { offer, freshness: Freshness::Fresh }));
+                servers.insert(name, Arc::new(Entry { offer, freshness: Freshness::Fresh, variants: None }));
             }
             Change::Remembered(name, offer) => {
                 failed.remove(&name);
-                servers.insert(name, Arc::new(Entry { offer, freshness: Freshness::Stale }));
+                servers.insert(name, Arc::new(Entry { offer, freshness: Freshness::Stale, variants: None }));
+            }
+            Change::Varied(name, variants) => {
+                if let Some(entry) = servers.get_mut(&name) {
+                    *entry = Arc::new(Entry { variants: Some(variants), ..(**entry).clone() });
+                }
             }
             Change::Failed(name, failure) => {
                 if let Some(entry) = servers.get_mut(&name) {
-                    let offer = Arc::clone(&entry.offer);
-                    *entry = Arc::new(Entry { offer, freshness: Freshness::Stale });
+                    *entry = Arc::new(Entry { freshness: Freshness::Stale, ..(**entry).clone() });
                 }
                 failed.insert(name, failure);
             }
@@ -236,9 +247,41 @@ impl Catalog {
         self.servers.get(server).map(AsRef::as_ref)
     }
 
+    /// What hosts of this kind see. `None`: the same as is here.
+    #[must_use]
+    pub fn seen_by(&self, host: &Declaration) -> Option<Self> {
+        let differing = self.servers.iter().filter_map(|(name, entry)| {
+            let offer = entry.offer_for(host).0;
+            let same = Arc::ptr_eq(&offer, &entry.offer) || *offer == *entry.offer;
+            (!same).then(|| (name.clone(), Arc::new(Entry { offer, variants: None, ..(**entry).clone() })))
+        });
+        let differing: Vec<_> = differing.collect();
+        if differing.is_empty() {
+            return None;
+        }
+        let mut seen = self.clone();
+        seen.servers.extend(differing);
+        Some(seen)
+    }
+
+    /// Whether nothing is left to find out about the lists of hosts of this kind.
+    pub fn fits(&self, host: &Declaration) -> bool {
+        self.servers.values().all(|entry| entry.offer_for(host).1)
+    }
+
     /// In the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&ServerName, &Entry)> {
         self.servers.iter().map(|(name, entry)| (name, &**entry))
+    }
+}
+
+impl Entry {
+    /// What hosts of this kind see, and whether that is certain or will not become so.
+    pub fn offer_for(&self, host: &Declaration) -> (Arc<Offer>, bool) {
+        match &self.variants {
+            Some(variants) => variants.offer_for(&self.offer, host),
+            None => (Arc::clone(&self.offer), true),
+        }
     }
 }
 

@@ -185,6 +185,13 @@ pub fn without_envelope(mut draft: Draft, params: Option<&Span>) -> Draft {
     draft
 }
 
+/// A modern host's notification, a cancellation for one, as a legacy server is sent it.
+#[must_use]
+pub fn notification_without_envelope(draft: Draft) -> Draft {
+    let params = Head::read(draft.message()).ok().and_then(|head| head.payload);
+    without_envelope(draft, params.as_ref())
+}
+
 /// What every modern result must have and a legacy server does not know of, and where it is put: last, so
 /// that it holds whatever the server has written before it, which is not looked for.
 /// `cacheable`: also that it had better not be kept, for nobody tells when it changes.
@@ -362,6 +369,21 @@ mod tests {
             assert_eq!(cut, around(after), "{before}");
             assert!(Head::read(&cut).is_ok());
         }
+    }
+
+    #[test]
+    fn a_cancellation_to_a_legacy_server_has_no_envelope() {
+        let around = |meta: &str, id: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"_meta":{meta},"requestId":{id}}}}}"#
+            )
+        };
+        let message = around(&format!(r#"{{"{VERSION_KEY}":"{MODERN_VERSION}","x/y":1}}"#), "\"host\"");
+        let id = message.find("\"host\"").unwrap();
+        let draft = Draft::new(message.into()).with(id..id + 6, Hole::Ticket);
+        assert_eq!(notification_without_envelope(draft).render(7), around(r#"{"x/y":1}"#, "7"));
+        let bare = Draft::new(Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/x"}"#));
+        assert_eq!(notification_without_envelope(bare.clone()).render(0), bare.render(0));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -199,6 +199,24 @@ impl fmt::Debug for Warmed {
     }
 }
 
+/// A change of a server's lists on its way to hosts: it has told of the change, and nobody has the new lists yet. Dropped
+/// when hosts can see them, or when there is nothing to see.
+#[derive(Default)]
+pub struct ListChange(Mutex<Vec<Box<dyn Send>>>);
+
+impl ListChange {
+    /// Drops this when the change is over.
+    pub fn keep(&self, guard: Box<dyn Send>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(guard);
+    }
+}
+
+impl fmt::Debug for ListChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ListChange")
+    }
+}
+
 /// The server side as the host side sees it.
 pub trait Servers: Send + Sync {
     /// Sends the request, starting the server if need be. Exactly one answer reaches the caller,
@@ -287,6 +305,9 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     fn log_level(&self) -> Option<Level> {
         None
     }
+
+    /// The lists of the server have changed during this call: its host is notified before it gets the answer.
+    fn lists_changing(&self, _call: Ticket, _change: &ListChange) {}
 
     /// Something that nobody asked for; for this call, as far as one can tell.
     fn told(&self, _during: Option<Ticket>, _news: &ServerNotification) {}

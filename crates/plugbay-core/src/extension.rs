@@ -101,6 +101,12 @@ impl Extensions {
         self.0.contains_key(&(Section::Extensions, apps::EXTENSION.to_owned()))
     }
 
+    /// The same names, each with an empty object.
+    #[must_use]
+    pub fn without_values(&self) -> Self {
+        Self(self.0.keys().map(|name| (name.clone(), Bytes::from_static(b"{}"))).collect())
+    }
+
     /// A `capabilities` object with all of this in it.
     pub fn added_to(&self, mut capabilities: String) -> String {
         for section in Section::ALL {

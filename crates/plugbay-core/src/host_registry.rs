@@ -5,7 +5,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::{capabilities::ClientCapabilities, exchange::Caller, extension::Extensions, level::Level};
+use crate::{
+    capabilities::ClientCapabilities, declaration::Declaration, exchange::Caller, extension::Extensions,
+    level::Level,
+};
 
 /// Fed by the host side, read by the server side.
 #[derive(Debug, Default)]
@@ -66,6 +69,12 @@ impl HostRegistry {
     /// What else they are told of, by names that only hosts and servers need to know.
     pub fn extensions(&self) -> Extensions {
         self.lock().extensions.clone()
+    }
+
+    /// Everything that servers are told.
+    pub fn declaration(&self) -> Declaration {
+        let hosts = self.lock();
+        Declaration::new(hosts.client_capabilities, hosts.extensions.clone())
     }
 
     /// Adds what hosts have declared. `false`: that was known.

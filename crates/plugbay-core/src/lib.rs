@@ -8,6 +8,7 @@ pub mod bridge;
 pub mod capabilities;
 pub mod catalog;
 pub mod credentials;
+pub mod declaration;
 pub mod era;
 pub mod exchange;
 pub mod exposure;

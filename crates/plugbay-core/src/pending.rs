@@ -119,6 +119,10 @@ impl<T> Pending<T> {
         self.entries.values().map(|entry| &entry.what)
     }
 
+    pub fn entries(&self) -> impl Iterator<Item = (Ticket, &T)> {
+        self.entries.iter().map(|(ticket, entry)| (*ticket, &entry.what))
+    }
+
     pub fn tickets(&self) -> impl Iterator<Item = Ticket> {
         self.entries.keys().copied()
     }

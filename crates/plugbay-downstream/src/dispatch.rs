@@ -10,6 +10,7 @@ use bytes::Bytes;
 use plugbay_core::{
     capabilities::ClientCapabilities,
     catalog::ItemKind,
+    declaration::Declaration,
     era::{self, Era},
     exchange::Call,
     level::Level,
@@ -125,11 +126,7 @@ fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era
     if session.opened_modern() {
         session.identify(request, Era::Modern);
     }
-    let client_capabilities = request.client_capabilities();
-    let extensions = request.extensions();
-    session.host_view().set_declared(client_capabilities.sampling_tools, extensions.have_apps());
-    session.add_capabilities(client_capabilities, &extensions);
-    session.gateway().opened.notify_one();
+    session.declared_in_request(request);
     Ok(Era::Modern)
 }
 
@@ -169,11 +166,23 @@ fn list(context: RequestContext<'_>, item_kind: ItemKind) {
     if item_kind == ItemKind::Tool && era == Era::Legacy && !session.has_stream() {
         session.host_view().note_first_list();
     }
+    if let Some(declared) = awaited_lists(session) {
+        let gateway = context.gateway().clone();
+        let fitting = async move { gateway.fitting(&declared).await };
+        return context.later(fitting, move |context, ()| answer_list(context, item_kind));
+    }
     let now = context.snapshot();
     if now.settled || item_kind == ItemKind::Tool && now.is_complete(&session.host_view().view_of(&now).0) {
         return answer_list(context, item_kind);
     }
     context.when_settled(move |context| answer_list(context, item_kind));
+}
+
+/// What the host has declared, if it lists once only and it is not known what servers have for such hosts.
+fn awaited_lists(session: &Session) -> Option<Arc<Declaration>> {
+    let declared = session.declared()?;
+    let waits = !session.gateway().snapshots.borrow().fits(&declared) && !session.host_view().lists_again();
+    waits.then_some(declared)
 }
 
 fn answer_list(context: RequestContext<'_>, item_kind: ItemKind) {

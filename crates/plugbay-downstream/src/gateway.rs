@@ -1,8 +1,9 @@
 //! The state that all sessions share.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use plugbay_core::{
+    declaration::Declaration,
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
     name::ServerName,
@@ -11,12 +12,18 @@ use plugbay_core::{
     surface::{Learned, LiveSettings, Snapshot},
     usage_counts::UsageCounts,
 };
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
 
 use crate::{
     agent_settings::Agents, connected_hosts::ConnectedHosts, principal::Principal, ranking::Ranker,
     suspended::SuspendedCalls,
 };
+
+/// How long a host that lists once waits for the lists that servers have for hosts of its kind.
+const FITTING: Duration = Duration::from_secs(3);
 
 /// The way to the servers and the latest view of what they offer.
 #[derive(Clone)]
@@ -30,6 +37,8 @@ pub struct Gateway {
     pub suspended: Arc<SuspendedCalls>,
     /// Notified when a host has declared its capabilities, which servers need when they start.
     pub opened: Arc<Notify>,
+    /// Hears what each host has declared: servers may have other lists for it.
+    pub host_declared: HostDeclared,
     /// Notified when a host has got its first tool list, so that work of low priority can begin.
     pub first_list: Arc<Notify>,
     /// Counts the tools that are used, if the settings want it.
@@ -51,6 +60,9 @@ pub struct Gateway {
     /// The sender of the requests; over HTTP each session has its own.
     pub principal: Principal,
 }
+
+/// Hears what a host has declared.
+pub type HostDeclared = Arc<dyn Fn(Arc<Declaration>) + Send + Sync>;
 
 /// Makes the view of a session. Two views of one key have the same servers, which stop some time after the last
 /// view of it was dropped.
@@ -95,6 +107,16 @@ impl Gateway {
     /// Waits until every server has listed its tools or failed. The catalog guarantees that this happens.
     pub(crate) async fn settled(&self) {
         let _ = self.snapshots.clone().wait_for(|snapshot| snapshot.settled).await;
+    }
+}
+
+impl Gateway {
+    /// Waits until it is known what servers have for hosts that declare this, for a moment at most.
+    pub(crate) async fn fitting(&self, host: &Declaration) {
+        let at_most = self.settings().list_wait.min(FITTING);
+        let mut snapshots = self.snapshots.clone();
+        let _ = timeout(at_most, snapshots.wait_for(|now| now.settled && now.fits(host))).await;
+        self.settled().await;
     }
 }
 

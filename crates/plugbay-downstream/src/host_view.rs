@@ -1,16 +1,19 @@
 //! How a host sees the catalog: its profile, its mode, and the tools that it has activated.
 
+mod list_changes;
+
 use std::{
     collections::BTreeMap,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use plugbay_core::{
     auto::{self, Choice, Sizes},
+    declaration::Declaration,
     exchange::Servers,
     exposure::Mode,
     name::ServerName,
@@ -32,6 +35,10 @@ pub(crate) struct HostView {
     state: Mutex<State>,
     /// Notified when the host has listed its tools.
     pub(crate) listed: Notify,
+    /// Counts the tool lists that the host got.
+    listings: AtomicUsize,
+    /// The host was notified that its tools have changed, and has not listed them since.
+    unlisted: AtomicBool,
     /// Number of live [`ListChangeListener`]s.
     listeners: AtomicUsize,
     /// Takes the active tools after each change, if somebody keeps them.
@@ -119,8 +126,9 @@ struct State {
     learn: usize,
     held: BTreeMap<ServerName, HeldServer>,
     chosen: Option<ChosenMode>,
-    /// The last snapshot of this view, cached for sessions only: other host views may be unused for long.
-    seen: Option<Snapshot>,
+    /// The last snapshot of this view behind the one that it was made of, cached for sessions only: other host views may
+    /// be unused for long.
+    seen: Option<(Snapshot, Snapshot)>,
 }
 
 impl State {
@@ -179,6 +187,8 @@ impl HostView {
             persistence,
             state: Mutex::new(state),
             listed: Notify::new(),
+            listings: AtomicUsize::new(0),
+            unlisted: AtomicBool::new(false),
             listeners: AtomicUsize::new(0),
             keeper: OnceLock::new(),
             open_apps: OpenApps::default(),
@@ -286,18 +296,23 @@ impl HostView {
         self.persistence == Persistence::Named
     }
 
-    /// The current snapshot in this view.
-    pub(crate) fn snapshot(&self, now: &Snapshot) -> Snapshot {
+    /// The current snapshot in this view, for a host that has declared this.
+    pub(crate) fn snapshot(
+        &self,
+        now: &Snapshot,
+        declared: impl FnOnce() -> Option<Arc<Declaration>>,
+    ) -> Snapshot {
         if self.persistence == Persistence::Plain {
             return now.clone(); // names lead where they lead, and a listing would be written for nobody
         }
         let mut state = self.lock();
-        if let Some(seen) = state.seen.as_ref().filter(|seen| seen.is_same_moment(now)) {
+        if let Some((_, seen)) = state.seen.as_ref().filter(|(source, _)| source.is_same_moment(now)) {
             return seen.clone();
         }
-        let view = self.view(&mut state, now);
-        let seen = now.seen_by(&view);
-        state.seen = (self.persistence == Persistence::Session).then(|| seen.clone());
+        let fitting = declared().map_or_else(|| now.clone(), |declared| now.for_host(&declared));
+        let view = self.view(&mut state, &fitting);
+        let seen = fitting.seen_by(&view);
+        state.seen = (self.persistence == Persistence::Session).then(|| (now.clone(), seen.clone()));
         seen
     }
 

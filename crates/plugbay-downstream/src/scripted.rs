@@ -62,6 +62,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         table: || None,
         ranker: Arc::default(),
         agents: Arc::default(),
+        host_declared: Arc::new(|_| ()),
         session_views: None,
         principal: Principal::default(),
     };

@@ -3,6 +3,7 @@
 mod http;
 mod instances;
 mod link;
+mod listers;
 mod observers;
 mod pool;
 pub mod process;
@@ -20,6 +21,6 @@ pub use link::{
 };
 pub use observers::{Observer, Observers, Reports};
 pub use pool::{Pool, ServerSet};
-pub use server::{Condition, CredentialsFor, Report, ServerContext, ServerHandle, Status};
+pub use server::{Condition, CredentialsFor, ListTerms, Report, ServerContext, ServerHandle, Status};
 pub use session_pool::{SessionGroup, SessionLabel, SessionPool};
 pub use starts::{Starts, Vitals};

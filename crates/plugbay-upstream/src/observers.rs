@@ -7,11 +7,15 @@ use std::{
 
 use plugbay_core::{
     catalog::{Dialect, Offer},
+    exchange::ListChange,
     failure::Failure,
 };
 use tokio::sync::Notify;
 
-use crate::{server::Report, spec::ServerSpec};
+use crate::{
+    server::{ListTerms, Report},
+    spec::ServerSpec,
+};
 
 /// Takes the reports of a server, in their order. It is called under a lock, so it only passes them on.
 pub type Reports = Arc<dyn Fn(Report) + Send + Sync>;
@@ -32,7 +36,7 @@ pub struct Observers(Arc<Mutex<State>>);
 struct State {
     observers: Vec<(u64, Arc<ServerSpec>, Observer)>,
     next: u64,
-    offer: Option<Arc<Offer>>,
+    offer: Option<(Arc<Offer>, ListTerms)>,
     /// How it was last spoken to.
     dialect: Option<Dialect>,
     /// Why it does not work now.
@@ -55,9 +59,10 @@ impl Observers {
         state.next += 1;
         state.observers.push((number, Arc::clone(spec), observer.clone()));
         if let Some(dialect) = state.dialect {
-            let known = [state.offer.clone().map(Ok), state.failure.clone().map(Err)];
-            for outcome in known.into_iter().flatten() {
-                (observer.reports)(Report { spec: Arc::clone(spec), outcome, dialect });
+            let offer = state.offer.clone().map(|(offer, terms)| (Ok(offer), terms));
+            let failure = state.failure.clone().map(|failure| (Err(failure), ListTerms::default()));
+            for (outcome, terms) in offer.into_iter().chain(failure) {
+                (observer.reports)(Report { spec: Arc::clone(spec), outcome, dialect, terms, change: None });
             }
         }
         drop(state);
@@ -77,15 +82,22 @@ impl Observers {
         observers
     }
 
-    pub(crate) fn report(&self, outcome: &Result<Arc<Offer>, Arc<Failure>>, dialect: Dialect) {
+    pub(crate) fn report(
+        &self,
+        outcome: &Result<Arc<Offer>, Arc<Failure>>,
+        dialect: Dialect,
+        terms: &ListTerms,
+        change: Option<&Arc<ListChange>>,
+    ) {
         let mut state = self.lock();
         state.dialect = Some(dialect);
         match outcome {
-            Ok(offer) => (state.offer, state.failure) = (Some(Arc::clone(offer)), None),
+            Ok(offer) => (state.offer, state.failure) = (Some((Arc::clone(offer), terms.clone())), None),
             Err(failure) => state.failure = Some(Arc::clone(failure)),
         }
         for (_, spec, observer) in &state.observers {
-            (observer.reports)(Report { spec: Arc::clone(spec), outcome: outcome.clone(), dialect });
+            let (outcome, terms, change) = (outcome.clone(), terms.clone(), change.cloned());
+            (observer.reports)(Report { spec: Arc::clone(spec), outcome, dialect, terms, change });
         }
     }
 

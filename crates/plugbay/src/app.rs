@@ -1,12 +1,13 @@
 //! Assembles the gateway: the only place that knows all of its parts.
 
+mod listers;
 #[cfg(test)]
 mod login_tests;
 mod models;
 mod scopes;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::SystemTime,
@@ -14,6 +15,7 @@ use std::{
 
 use plugbay_core::{
     arguments,
+    capabilities::ClientCapabilities,
     catalog::Dialect,
     exchange::Servers,
     failure::Failure,
@@ -35,7 +37,7 @@ use tokio::{
     task::{JoinHandle, JoinSet, spawn_blocking},
 };
 
-use self::models::terms;
+use self::{listers::Listers, models::terms};
 pub use self::{models::choice, scopes::ScopeStatus};
 use crate::{
     cache::Cache,
@@ -43,7 +45,7 @@ use crate::{
     embeddings, files,
     log_files::LogFiles,
     logins::{self, LoginPlaces},
-    publisher::{CatalogConfig, Publisher, Reconfigure},
+    publisher::{CatalogConfig, Note, Publisher, Reconfigure, Surroundings},
     sessions::{self, Common, Sessions},
     skill_text, telemetry,
     usage::Usage,
@@ -85,6 +87,7 @@ pub struct App {
     warmth: Warmth,
     changes: mpsc::UnboundedSender<Reconfigure>,
     publisher: JoinHandle<()>,
+    listers: Listers,
     telemetry: Option<Arc<Telemetry>>,
 }
 
@@ -121,7 +124,14 @@ impl App {
         let usage = Arc::new(Usage::of(&project, cache_folder.as_deref()));
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (changes, changes_inbox) = mpsc::unbounded_channel();
+        let (notes, notes_inbox) = mpsc::unbounded_channel();
+        let (jobs, jobs_inbox) = mpsc::unbounded_channel();
         let host_registry = Arc::new(HostRegistry::default());
+        if many {
+            // Servers are told all capabilities at once: a legacy server learns them only at `initialize`, and would
+            // have to be started again for the next host.
+            host_registry.add_capabilities(ClientCapabilities::ALL);
+        }
         let reports = Arc::new(move |report| _ = reports.send(report));
         let observer = Observer { reports, status_changed: Arc::default() };
         let user = User { host_registry: Arc::clone(&host_registry), observer };
@@ -131,9 +141,16 @@ impl App {
             spawn_blocking(move || sessions::remove_old_files(&folder, SystemTime::now()));
         }
         instances.starts.set_slots(settings.limits.starts);
-        let mut publisher = Publisher::new(Cache::new(cache_folder));
+        let (published, published_inbox) = mpsc::unbounded_channel();
+        let mut publisher = Publisher::new(Surroundings {
+            cache: Cache::new(cache_folder),
+            host_registry: Arc::clone(&host_registry),
+            jobs,
+            published: many.then_some(published),
+        });
         let warmth = Warmth::new(settings, publisher.confirmations());
-        let dialects = publisher.configure(catalog_config(settings));
+        let shared = many.then(|| shared_servers(settings, &project)).unwrap_or_default();
+        let dialects = publisher.configure(catalog_config(settings, shared));
         let pool = Arc::new(Pool::default());
         let switched: Arc<Notify> = Arc::default();
         let sessions = many.then(|| {
@@ -144,8 +161,10 @@ impl App {
                 base: publisher.snapshots(),
                 status_changed: Arc::clone(&user.observer.status_changed),
                 switched: Arc::clone(&switched),
+                published: published_inbox,
             })
         });
+        let listers = Listers::start(Arc::clone(&pool), Arc::clone(&instances), jobs_inbox, notes.clone());
         let servers: Arc<dyn Servers> = pool.clone();
         let gateway = Gateway {
             servers,
@@ -162,6 +181,7 @@ impl App {
             table: embeddings::table,
             ranker: Arc::default(),
             agents: Arc::default(),
+            host_declared: Arc::new(move |host| _ = notes.send(Note::Declared(host))),
             session_views: sessions.clone().map(views),
             principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
         };
@@ -170,7 +190,7 @@ impl App {
         if let Some(telemetry) = &telemetry {
             telemetry.audit(settings.audit.clone());
         }
-        let publisher = tokio::spawn(publisher.run(reports_inbox, changes_inbox));
+        let publisher = tokio::spawn(publisher.run(reports_inbox, changes_inbox, notes_inbox));
         let (places, attached) = (Places { folder, project, session_files }, Mutex::default());
         let app = Self {
             pool,
@@ -184,6 +204,7 @@ impl App {
             warmth,
             changes,
             publisher,
+            listers,
             telemetry,
         };
         app.attach(settings, &dialects);
@@ -262,7 +283,12 @@ impl App {
     pub async fn reload(&self, previous: &Settings, settings: &Settings) {
         let before = self.snapshots().borrow().clone();
         let (dialects, known) = oneshot::channel();
-        let _ = self.changes.send(Reconfigure { config: catalog_config(settings), dialects });
+        let shared = self
+            .sessions
+            .as_ref()
+            .map(|_| shared_servers(settings, &self.places.project))
+            .unwrap_or_default();
+        let _ = self.changes.send(Reconfigure { config: catalog_config(settings, shared), dialects });
         let dialects = known.await.unwrap_or_default();
         if previous.search.model != settings.search.model {
             self.gateway.ranker.choose(choice(settings));
@@ -356,9 +382,10 @@ impl App {
 
     /// Stops every server, and saves the cache and the usage counts.
     pub async fn shut_down(self) {
-        let Self { pool, gateway, user, attached, sessions, usage, changes, publisher, .. } = self;
+        let Self { pool, gateway, user, attached, sessions, usage, changes, publisher, listers, .. } = self;
         usage.save();
         pool.replace(ServerSet::default());
+        listers.stop().await;
         if let Some(sessions) = &sessions {
             sessions.stop().await;
         }
@@ -446,7 +473,14 @@ fn learned(
     })
 }
 
-fn catalog_config(settings: &Settings) -> CatalogConfig {
+/// The servers of which one instance serves many sessions.
+fn shared_servers(settings: &Settings, project: &Path) -> BTreeSet<ServerName> {
+    let is_shared = |server: &ServerSettings, spec| scope_of(server, spec, project).scope != Scope::Session;
+    let shared = startable(settings).filter(|(server, spec)| is_shared(server, spec));
+    shared.map(|(server, _)| server.name.clone()).collect()
+}
+
+fn catalog_config(settings: &Settings, shared: BTreeSet<ServerName>) -> CatalogConfig {
     let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
     let layout = Layout {
         mode: settings.mode,
@@ -472,6 +506,7 @@ fn catalog_config(settings: &Settings) -> CatalogConfig {
     CatalogConfig {
         layout: Arc::new(layout),
         servers: servers.collect(),
+        shared,
         broken: broken(settings),
         list_wait: settings.list_wait,
     }
@@ -484,5 +519,6 @@ fn live(settings: &Settings) -> LiveSettings {
         message_limit: settings.limits.message,
         learn: settings.learn,
         call_limits: settings.limits.calls,
+        list_wait: settings.list_wait,
     }
 }

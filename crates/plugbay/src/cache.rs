@@ -1,8 +1,8 @@
 //! The cache of server offers on disk: with it, the first list needs no server.
 //!
-//! One file per launch identity, so a changed command never shows another program's tools, and
-//! processes that share the folder overwrite only the offers that they have just received. A file is
-//! replaced as a whole, by rename, under a lock.
+//! One file per launch identity, so a changed command never shows another program's tools. It holds the lists that the
+//! server has for several kinds of hosts; processes that share the folder replace only those that they have just
+//! received. A file is replaced as a whole, by rename, under a lock.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -16,7 +16,8 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Dialect, Item, ItemKind, Items, Offer, ServerCapabilities, Tool},
+    catalog::{Dialect, Item, ItemKind, Items, KnownList, Offer, ServerCapabilities, Tool, Variants},
+    declaration::Declaration,
     extension::Extensions,
     name::ServerName,
 };
@@ -26,7 +27,9 @@ use serde_json::value::RawValue;
 use crate::files;
 
 const LOCK: &str = ".lock";
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
+/// The format before there were lists for several kinds of hosts.
+const ONE_LIST: u32 = 4;
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The cache folder, and the thread that writes to it.
@@ -39,16 +42,22 @@ pub struct Cache {
 
 /// What the cache has of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CachedOffer {
+pub enum CachedLists {
     /// The server has never connected.
     Absent,
     /// The server was started before and never answered: not worth waiting for.
     NoAnswer,
-    Offer {
-        offer: Arc<Offer>,
-        /// When the server last confirmed it, in seconds since 1970.
-        confirmed: u64,
-    },
+    /// At least one; the one that was saved last is the last. A list of an earlier version has no kind of host.
+    Lists(Vec<KnownList>),
+}
+
+/// What is saved of a server.
+#[derive(Debug, Clone)]
+pub enum Saved {
+    /// It does not answer; lists that it has made before stay.
+    NoAnswer,
+    /// What it lists for hosts that declare this, and when it confirmed that, in seconds since 1970.
+    List { declared: Declaration, offer: Arc<Offer>, confirmed: u64 },
 }
 
 #[derive(Debug)]
@@ -59,25 +68,34 @@ struct Writer {
 
 struct Job {
     path: PathBuf,
-    content: String,
+    server: String,
+    saved: Saved,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct Stored<'a> {
     format: u32,
     server: String,
+    /// Empty for a server that never answered.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    lists: Vec<StoredList<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredList<'a> {
+    /// The client capabilities and extensions of the hosts that it is for.
+    #[serde(borrow, default)]
+    declared: Vec<&'a RawValue>,
     /// Absent in files of earlier versions.
     #[serde(default)]
     confirmed: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dialect: Option<Dialect>,
+    dialect: Dialect,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     info: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
-    /// Absent for a server that never answered.
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    tools: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
     #[serde(default)]
     capabilities: ServerCapabilities,
     /// An object with the members of the server's `capabilities` that hold extensions.
@@ -99,30 +117,29 @@ impl Cache {
     }
 
     /// A file that cannot be parsed is moved aside and logged; it is never overwritten.
-    pub fn load(&self, identity: &str) -> CachedOffer {
-        let Some(path) = self.path(identity) else { return CachedOffer::Absent };
+    pub fn load(&self, identity: &str) -> CachedLists {
+        let Some(path) = self.path(identity) else { return CachedLists::Absent };
         let text = match fs::read(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return CachedOffer::Absent,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return CachedLists::Absent,
             Err(error) => {
                 tracing::warn!(path = %path.display(), "the cache cannot be read: {error}");
-                return CachedOffer::Absent;
+                return CachedLists::Absent;
             }
         };
         parse(&text).unwrap_or_else(|| {
             let aside = path.with_extension("json.corrupt");
             let outcome = fs::rename(&path, &aside);
             tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "moved a damaged cache file aside");
-            CachedOffer::Absent
+            CachedLists::Absent
         })
     }
 
     /// Writes in the background; [`Cache::finish`] waits for it.
-    pub fn save(&mut self, server: &ServerName, identity: &str, cached: &CachedOffer) {
+    pub fn save(&mut self, server: &ServerName, identity: &str, saved: Saved) {
         let Some(path) = self.path(identity) else { return };
-        let Some(content) = render(server, cached) else { return };
         let writer = self.writer.get_or_insert_with(Writer::start);
-        let _ = writer.jobs.send(Job { path, content });
+        let _ = writer.jobs.send(Job { path, server: server.to_string(), saved });
     }
 
     pub fn finish(&mut self) {
@@ -184,16 +201,31 @@ impl Writer {
     }
 }
 
+/// Adds what is saved to what is there. Another process may have saved lists for other hosts meanwhile.
 fn write(job: &Job) -> io::Result<()> {
-    if fs::read(&job.path).is_ok_and(|content| content == job.content.as_bytes()) {
-        return Ok(());
-    }
     let folder = files::folder_of(&job.path);
     files::create_folder(folder)?;
     let lock =
         File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
     lock_soon(&lock)?;
-    files::replace(&job.path, job.content.as_bytes())
+    let before = fs::read(&job.path).unwrap_or_default();
+    let lists = match parse(&before) {
+        Some(CachedLists::Lists(lists)) => lists,
+        _ => Vec::new(),
+    };
+    let Some(content) = render(&job.server, merged(lists, &job.saved)) else { return Ok(()) };
+    if content.as_bytes() == before {
+        return Ok(());
+    }
+    files::replace(&job.path, content.as_bytes())
+}
+
+fn merged(lists: Vec<KnownList>, saved: &Saved) -> Vec<KnownList> {
+    let mut variants = Variants::new(false, lists);
+    if let Saved::List { declared, offer, confirmed } = saved {
+        variants.learn(declared, offer, *confirmed);
+    }
+    variants.lists().to_vec()
 }
 
 /// Another process may hold the lock for ever, and plugbay must be able to exit. Without the write, the next start
@@ -212,16 +244,21 @@ fn lock_soon(lock: &File) -> io::Result<()> {
     }
 }
 
-fn parse(text: &[u8]) -> Option<CachedOffer> {
+fn parse(text: &[u8]) -> Option<CachedLists> {
     let stored: Stored<'_> = serde_json::from_slice(text).ok()?;
-    if stored.format != FORMAT {
-        return Some(CachedOffer::Absent); // of another version; it is replaced when the server next lists
-    }
-    let (Some(dialect), Some(tools)) = (stored.dialect, stored.tools) else {
-        return Some(CachedOffer::NoAnswer);
+    let lists = match stored.format {
+        FORMAT => stored.lists.into_iter().map(known_list).collect::<Option<Vec<_>>>()?,
+        // Its members stand where those of one list stand now. A server that never answered has none.
+        ONE_LIST => serde_json::from_slice(text).ok().and_then(known_list).into_iter().collect(),
+        // Of another version: replaced when the server next lists.
+        _ => return Some(CachedLists::Absent),
     };
+    Some(if lists.is_empty() { CachedLists::NoAnswer } else { CachedLists::Lists(lists) })
+}
+
+fn known_list(stored: StoredList<'_>) -> Option<KnownList> {
     let bytes = |raw: &RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
-    let tools = tools.into_iter().map(|raw| Tool::parse(bytes(raw))).collect::<Option<Vec<_>>>()?;
+    let tools = stored.tools.into_iter().map(|raw| Tool::parse(bytes(raw))).collect::<Option<Vec<_>>>()?;
     let items = |raw: Vec<&RawValue>, item_kind| {
         raw.into_iter().map(|raw| Item::parse(bytes(raw), item_kind)).collect::<Option<Vec<_>>>()
     };
@@ -231,29 +268,37 @@ fn parse(text: &[u8]) -> Option<CachedOffer> {
         prompts: items(stored.prompts, ItemKind::Prompt)?,
         skills: items(stored.skills, ItemKind::Skill)?,
     };
-    let offer = Offer::new(dialect, stored.info.map(bytes), stored.instructions, tools);
-    let declared = stored.extensions.map(|raw| raw.get().as_bytes());
-    let extensions = declared.map(|text| Extensions::read(text, &(0..text.len()))).unwrap_or_default();
-    let offer = Arc::new(offer.with_items(stored.capabilities, stock).extended(extensions));
-    Some(CachedOffer::Offer { offer, confirmed: stored.confirmed })
+    let offer = Offer::new(stored.dialect, stored.info.map(bytes), stored.instructions, tools);
+    let read = |raw: &RawValue| (raw.get().as_bytes().to_vec(), 0..raw.get().len());
+    let declared = stored.declared.into_iter().map(|raw| {
+        let (text, object) = read(raw);
+        Declaration::read(&text, &object)
+    });
+    let extensions = stored.extensions.map(|raw| {
+        let (text, object) = read(raw);
+        Extensions::read(&text, &object)
+    });
+    let offer = offer.with_items(stored.capabilities, stock).extended(extensions.unwrap_or_default());
+    Some(KnownList { declared: declared.collect(), offer: Arc::new(offer), confirmed: stored.confirmed })
 }
 
-fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
-    let server = server.to_string();
-    let extensions;
-    let stored = match cached {
-        CachedOffer::Absent => return None,
-        CachedOffer::NoAnswer => Stored { format: FORMAT, server, ..Stored::default() },
-        CachedOffer::Offer { offer, confirmed } => {
-            extensions = offer.extensions.added_to("{}".to_owned());
-            Stored {
-                format: FORMAT,
-                server,
+fn render(server: &str, lists: Vec<KnownList>) -> Option<String> {
+    let texts: Vec<(Vec<String>, String)> = lists
+        .iter()
+        .map(|list| {
+            let declared = list.declared.iter().map(Declaration::kind).collect();
+            (declared, list.offer.extensions.added_to("{}".to_owned()))
+        })
+        .collect();
+    let lists =
+        lists.iter().zip(&texts).map(|(KnownList { offer, confirmed, .. }, (declared, extensions))| {
+            StoredList {
+                declared: declared.iter().filter_map(|kind| raw(kind.as_bytes())).collect(),
                 confirmed: *confirmed,
-                dialect: Some(offer.dialect),
+                dialect: offer.dialect,
                 info: offer.info.as_deref().and_then(raw),
                 instructions: offer.instructions.clone(),
-                tools: Some(offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect()),
+                tools: offer.tools.iter().filter_map(|tool| raw(&tool.definition)).collect(),
                 capabilities: offer.capabilities,
                 extensions: raw(extensions.as_bytes()).filter(|_| offer.extensions != Extensions::default()),
                 resources: definitions(&offer.resources),
@@ -261,8 +306,8 @@ fn render(server: &ServerName, cached: &CachedOffer) -> Option<String> {
                 prompts: definitions(&offer.prompts),
                 skills: definitions(&offer.skills),
             }
-        }
-    };
+        });
+    let stored = Stored { format: FORMAT, server: server.to_owned(), lists: lists.collect() };
     serde_json::to_string(&stored).ok()
 }
 
@@ -280,14 +325,35 @@ mod tests {
 
     use super::*;
 
-    fn offer() -> CachedOffer {
-        let definition = Bytes::from_static(br#"{"name":"a", "x":1.0,"big":123456789012345678901234567890}"#);
-        let tools = vec![Tool::parse(definition).unwrap()];
+    const POOR: &str = "{}";
+    const RICH: &str = r#"{"sampling":{},"extensions":{"a/b":{"n":1}}}"#;
+
+    fn kind(text: &str) -> Declaration {
+        Declaration::read(text.as_bytes(), &(0..text.len()))
+    }
+
+    fn offer(tool: &'static str) -> Arc<Offer> {
+        let tools = vec![Tool::parse(Bytes::from_static(tool.as_bytes())).unwrap()];
         let info = Some(Bytes::from_static(br#"{"name":"s"}"#));
         let declared = br#"{"extensions":{"a/b":{"n":1.0}}}"#;
         let extensions = Extensions::read(declared, &(0..declared.len()));
         let offer = Offer::new(Era::Modern, info, Some("be kind".to_owned()), tools);
-        CachedOffer::Offer { offer: Arc::new(offer.extended(extensions)), confirmed: 1_800_000_000 }
+        Arc::new(offer.extended(extensions))
+    }
+
+    const BIG: &str = r#"{"name":"a", "x":1.0,"big":123456789012345678901234567890}"#;
+
+    fn list(host: &str, tool: &'static str, confirmed: u64) -> Saved {
+        Saved::List { declared: kind(host), offer: offer(tool), confirmed }
+    }
+
+    /// The kinds of hosts and the definition of the tool of each list.
+    fn lists(cached: CachedLists) -> Vec<(Vec<String>, Bytes)> {
+        let CachedLists::Lists(lists) = cached else { panic!("{cached:?}") };
+        let one = |list: KnownList| {
+            (list.declared.iter().map(Declaration::kind).collect(), list.offer.tools[0].definition.clone())
+        };
+        lists.into_iter().map(one).collect()
     }
 
     #[test]
@@ -295,13 +361,62 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let name = ServerName::parse("s").unwrap();
         let mut cache = Cache::new(Some(folder.path().join("deep/down")));
-        assert_eq!(cache.load("one"), CachedOffer::Absent);
-        cache.save(&name, "one", &offer());
-        cache.save(&name, "two", &CachedOffer::NoAnswer);
+        assert_eq!(cache.load("one"), CachedLists::Absent);
+        cache.save(&name, "one", list(POOR, BIG, 1_800_000_000));
+        cache.save(&name, "two", Saved::NoAnswer);
         cache.finish();
-        assert_eq!(cache.load("one"), offer());
-        assert_eq!(cache.load("two"), CachedOffer::NoAnswer);
-        assert_eq!(cache.load("three"), CachedOffer::Absent);
+        let confirmed = 1_800_000_000;
+        let known = KnownList { declared: vec![kind(POOR)], offer: offer(BIG), confirmed };
+        assert_eq!(cache.load("one"), CachedLists::Lists(vec![known]));
+        assert_eq!(cache.load("two"), CachedLists::NoAnswer);
+        assert_eq!(cache.load("three"), CachedLists::Absent);
+    }
+
+    #[test]
+    fn two_processes_save_the_lists_for_their_kinds_of_hosts_in_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = ServerName::parse("s").unwrap();
+        let save = |saved: Saved| {
+            let mut cache = Cache::new(Some(folder.path().to_owned()));
+            cache.save(&name, "x", saved);
+            cache.finish();
+            lists(cache.load("x"))
+        };
+        save(list(POOR, BIG, 1));
+        let rich_kind = kind(RICH).kind();
+        assert_eq!(
+            save(list(RICH, BIG, 2)),
+            [(vec![POOR.to_owned(), rich_kind.clone()], Bytes::from(BIG))],
+            "an equal list is kept once"
+        );
+        let more = r#"{"name":"more"}"#;
+        assert_eq!(save(list(RICH, more, 3)).len(), 1, "another version of the server");
+        let both = save(list(POOR, BIG, 4));
+        let expected = [(vec![rich_kind], Bytes::from(more)), (vec![POOR.to_owned()], Bytes::from(BIG))];
+        assert_eq!(both, expected);
+        assert_eq!(save(Saved::NoAnswer), expected, "lists stay when the server does not answer");
+    }
+
+    #[test]
+    fn cache_files_of_the_version_before_are_read_and_newer_ones_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("servers")).unwrap();
+        let cache = Cache::new(Some(folder.path().to_owned()));
+        let load = |text: &str| {
+            fs::write(folder.path().join("servers/x.json"), text).unwrap();
+            let cached = cache.load("x");
+            assert!(folder.path().join("servers/x.json").exists(), "it is not damaged");
+            cached
+        };
+        let old = format!(
+            r#"{{"format":4,"server":"s","confirmed":7,"dialect":{{"era":"modern","framing":"newline"}},"tools":[{BIG}],"capabilities":{{"tools":true}}}}"#
+        );
+        assert_eq!(lists(load(&old)), [(Vec::new(), Bytes::from(BIG))]);
+        assert_eq!(
+            load(r#"{"format":4,"server":"s","confirmed":0,"capabilities":{}}"#),
+            CachedLists::NoAnswer
+        );
+        assert_eq!(load(r#"{"format":6,"server":"s","lists":[]}"#), CachedLists::Absent);
     }
 
     #[test]
@@ -311,7 +426,7 @@ mod tests {
         let path = folder.path().join("servers/x.json");
         fs::write(&path, "{\"format\":1,").unwrap();
         let cache = Cache::new(Some(folder.path().to_owned()));
-        assert_eq!(cache.load("x"), CachedOffer::Absent);
+        assert_eq!(cache.load("x"), CachedLists::Absent);
         assert_eq!(fs::read_to_string(path.with_extension("json.corrupt")).unwrap(), "{\"format\":1,");
     }
 }

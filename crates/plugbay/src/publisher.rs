@@ -1,5 +1,6 @@
 //! The only writer of the catalog: it takes reports of servers, publishes snapshots, and saves offers in the cache.
 
+mod kinds;
 mod preparer;
 
 use std::{
@@ -10,21 +11,25 @@ use std::{
 
 use plugbay_core::{
     auto,
-    catalog::{Catalog, Change, Dialect, Offer},
+    catalog::{Catalog, Change, Dialect, Offer, Variants},
+    declaration::Declaration,
+    exchange::ListChange,
     failure::Failure,
+    host_registry::HostRegistry,
     name::ServerName,
     surface::{Layout, Snapshot},
     wire::Framing,
 };
-use plugbay_upstream::Report;
+use plugbay_upstream::{ListTerms, Report};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
-use self::preparer::Preparer;
+pub use self::kinds::{ListJob, ListedFor};
+use self::{kinds::Kinds, preparer::Preparer};
 use crate::{
-    cache::{Cache, CachedOffer},
+    cache::{Cache, CachedLists, Saved},
     clock,
     config::identity,
     warmth::Confirmations,
@@ -39,6 +44,8 @@ pub struct CatalogConfig {
     pub layout: Arc<Layout>,
     /// The launch identity of each server; `None` for a server that cannot be started.
     pub servers: BTreeMap<ServerName, Option<String>>,
+    /// Those of which one instance serves hosts of several kinds.
+    pub shared: BTreeSet<ServerName>,
     /// Why those cannot be started.
     pub broken: BTreeMap<ServerName, Arc<Failure>>,
     /// How long a first list may wait for servers that have never connected.
@@ -51,6 +58,26 @@ pub struct Reconfigure {
     pub dialects: oneshot::Sender<BTreeMap<ServerName, Dialect>>,
 }
 
+/// Something that the publisher hears besides reports and configurations.
+pub enum Note {
+    /// A host has declared this.
+    Declared(Arc<Declaration>),
+    /// A server was listed for hosts of another kind.
+    ListedFor(ListedFor),
+}
+
+/// What a publisher works with.
+pub struct Surroundings {
+    pub cache: Cache,
+    /// What servers are told of the hosts of this gateway.
+    pub host_registry: Arc<HostRegistry>,
+    /// Takes servers that are to be listed.
+    pub jobs: mpsc::UnboundedSender<ListJob>,
+    /// Takes changes of lists when the catalog has them, if sessions have catalogs of their own. It keeps them until
+    /// those have them, too.
+    pub published: Option<mpsc::UnboundedSender<Vec<Arc<ListChange>>>>,
+}
+
 pub struct Publisher {
     catalog: Arc<Catalog>,
     config: CatalogConfig,
@@ -58,6 +85,9 @@ pub struct Publisher {
     /// Servers that a first list does not wait for: cached, listed, or failed.
     known: BTreeSet<ServerName>,
     confirmations: Confirmations,
+    /// What servers list for which kinds of hosts.
+    kinds: Kinds,
+    published: Option<mpsc::UnboundedSender<Vec<Arc<ListChange>>>>,
     snapshots: watch::Sender<Snapshot>,
     /// Since when a first list waits for servers that have never connected.
     waiting_since: Instant,
@@ -65,7 +95,8 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    pub fn new(cache: Cache) -> Self {
+    pub fn new(surroundings: Surroundings) -> Self {
+        let Surroundings { cache, host_registry, jobs, published } = surroundings;
         let catalog = Arc::new(Catalog::default());
         let empty = Snapshot::new(Arc::clone(&catalog), Arc::default(), false);
         Self {
@@ -74,6 +105,8 @@ impl Publisher {
             cache,
             known: BTreeSet::new(),
             confirmations: Confirmations::default(),
+            kinds: Kinds::new(host_registry, jobs, published.is_some()),
+            published,
             snapshots: watch::Sender::new(empty),
             waiting_since: Instant::now(),
             preparer: Preparer::default(),
@@ -96,6 +129,7 @@ impl Publisher {
             if self.config.servers.get(name) != Some(identity) {
                 self.known.remove(name);
                 self.confirmations.forget(name);
+                self.kinds.forget(name);
                 self.catalog = Arc::new(self.catalog.apply(Change::Forgotten(name.clone())));
             }
         }
@@ -103,15 +137,20 @@ impl Publisher {
             if previous.servers.get(name) == Some(identity) {
                 continue;
             }
-            match identity.as_ref().map_or(CachedOffer::NoAnswer, |identity| self.cache.load(identity)) {
-                CachedOffer::Absent => self.waiting_since = Instant::now(),
-                CachedOffer::NoAnswer => {
+            match identity.as_ref().map_or(CachedLists::NoAnswer, |identity| self.cache.load(identity)) {
+                CachedLists::Absent => self.waiting_since = Instant::now(),
+                CachedLists::NoAnswer => {
                     self.known.insert(name.clone());
                 }
-                CachedOffer::Offer { offer, confirmed } => {
+                CachedLists::Lists(lists) => {
                     self.known.insert(name.clone());
+                    let confirmed = lists.iter().map(|list| list.confirmed).max().unwrap_or_default();
                     self.confirmations.confirm(name, confirmed);
-                    self.catalog = Arc::new(self.catalog.apply(Change::Remembered(name.clone(), offer)));
+                    let variants = Variants::new(self.config.shared.contains(name), lists);
+                    if let Some((offer, variants)) = self.kinds.remember(name, variants) {
+                        let catalog = self.catalog.apply(Change::Remembered(name.clone(), offer));
+                        self.catalog = Arc::new(catalog.apply(Change::Varied(name.clone(), variants)));
+                    }
                 }
             }
         }
@@ -119,6 +158,7 @@ impl Publisher {
             self.apply(Change::Failed(name, failure));
         }
         self.publish();
+        self.ask();
         self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.dialect)).collect()
     }
 
@@ -127,6 +167,7 @@ impl Publisher {
         mut self,
         mut reports: mpsc::UnboundedReceiver<Report>,
         mut configs: mpsc::UnboundedReceiver<Reconfigure>,
+        mut notes: mpsc::UnboundedReceiver<Note>,
     ) {
         loop {
             let waiting = !self.snapshots.borrow().settled;
@@ -135,11 +176,17 @@ impl Publisher {
                 report = reports.recv() => match report {
                     Some(report) => {
                         // Servers that start together often answer together: one snapshot serves them all.
+                        let mut changes = Vec::from_iter(report.change.clone());
                         let mut changed = self.take_report(report);
                         while let Ok(report) = reports.try_recv() {
+                            changes.extend(report.change.clone());
                             changed |= self.take_report(report);
                         }
                         if changed { self.publish() } else { self.publish_unchanged() }
+                        if let Some(published) = self.published.as_ref().filter(|_| !changes.is_empty()) {
+                            let _ = published.send(changes);
+                        }
+                        self.ask();
                     }
                     None => break,
                 },
@@ -147,14 +194,46 @@ impl Publisher {
                     Some(Reconfigure { config, dialects }) => { let _ = dialects.send(self.configure(config)); }
                     None => break,
                 },
+                Some(note) = notes.recv() => self.take_note(note),
                 () = sleep_until(wait_until), if waiting => self.stop_waiting(),
             }
         }
         self.cache.finish();
     }
 
+    fn take_note(&mut self, note: Note) {
+        match note {
+            Note::Declared(host) => self.kinds.want(host),
+            Note::ListedFor(listed) => {
+                let name = listed.server.clone();
+                if self.config.servers.get(&name) == Some(&Some(listed.identity.clone())) {
+                    if let Some(offer) = &listed.offer {
+                        let (declared, offer) = (listed.host.clone(), Arc::clone(offer));
+                        self.save(&name, Saved::List { declared, offer, confirmed: clock::now() });
+                    }
+                    let variants = self.kinds.listed_for(listed);
+                    self.apply(Change::Varied(name, variants));
+                    self.publish();
+                }
+            }
+        }
+        self.ask();
+    }
+
+    /// Has servers listed for the kinds of hosts that are here.
+    fn ask(&mut self) {
+        let given_up = self.kinds.ask(&self.config.servers);
+        if given_up.is_empty() {
+            return;
+        }
+        for (name, variants) in given_up {
+            self.apply(Change::Varied(name, variants));
+        }
+        self.publish_unchanged();
+    }
+
     /// Returns whether the offer of a server has changed.
-    fn take_report(&mut self, Report { spec, outcome, dialect }: Report) -> bool {
+    fn take_report(&mut self, Report { spec, outcome, dialect, terms, .. }: Report) -> bool {
         let name = spec.name.clone();
         // A server that was removed or replaced may still send a report.
         if self.config.servers.get(&name) != Some(&Some(identity(&spec))) {
@@ -163,21 +242,26 @@ impl Publisher {
         self.known.insert(name.clone());
         let known = self.catalog.get(&name).map(|entry| Arc::clone(&entry.offer));
         match (outcome, known) {
-            // Nearly always the offer is the same: then no list is made anew.
-            (Ok(offer), Some(known)) if *known == *offer => {
-                self.confirm(&name, &known, true);
-                self.apply(Change::Listed(name, known));
-                false
-            }
-            (Ok(offer), _) => {
-                self.confirm(&name, &offer, false);
-                self.apply(Change::Listed(name, offer));
-                true
+            (Ok(offer), known) => {
+                // Nearly always the offer is the same: then no list is made anew.
+                let (same, known) = match known {
+                    Some(known) if *known == *offer => (true, known),
+                    _ => (false, offer),
+                };
+                let shared = self.config.shared.contains(&name);
+                let (variants, learnt) = self.kinds.listed(&name, &known, &terms, shared);
+                self.confirm(&name, &known, &terms, learnt);
+                self.apply(Change::Listed(name.clone(), known));
+                self.apply(Change::Varied(name, variants));
+                !same || learnt
             }
             (Err(failure), known) => {
                 match known {
-                    None => self.save(&name, &CachedOffer::NoAnswer),
+                    None => self.save(&name, Saved::NoAnswer),
                     Some(known) => self.correct_framing(&name, &known, dialect),
+                }
+                if let Some(variants) = self.kinds.failed(&name) {
+                    self.apply(Change::Varied(name.clone(), variants));
                 }
                 self.apply(Change::Failed(name, failure));
                 false
@@ -185,15 +269,19 @@ impl Publisher {
         }
     }
 
-    /// The server has confirmed its offer. An offer that is `saved` is saved again only when its time is of use.
-    fn confirm(&mut self, name: &ServerName, offer: &Arc<Offer>, saved: bool) {
+    /// The server has confirmed its offer. One that was saved is saved again only when its time is of use. An offer
+    /// that a call has changed is not saved: another process would not list it.
+    fn confirm(&mut self, name: &ServerName, offer: &Arc<Offer>, terms: &ListTerms, learnt: bool) {
         let now = clock::now();
         let is_recent = |at: u64| at <= now && now - at < CONFIRM_EVERY.as_secs();
-        if saved && self.confirmations.of(name).is_some_and(is_recent) {
+        if !learnt && self.confirmations.of(name).is_some_and(is_recent) {
             return;
         }
         self.confirmations.confirm(name, now);
-        self.save(name, &CachedOffer::Offer { offer: Arc::clone(offer), confirmed: now });
+        if terms.untouched {
+            let (declared, offer) = (terms.told.clone(), Arc::clone(offer));
+            self.save(name, Saved::List { declared, offer, confirmed: now });
+        }
     }
 
     /// `Content-Length` framing that no longer works is not tried first in the next run.
@@ -204,7 +292,8 @@ impl Publisher {
         let dialect = Dialect { framing: Framing::Newline, ..known.dialect };
         let offer = Arc::new(Offer { dialect, ..known.clone() });
         let confirmed = self.confirmations.of(name).unwrap_or_default();
-        self.save(name, &CachedOffer::Offer { offer: Arc::clone(&offer), confirmed });
+        let declared = self.kinds.told(name);
+        self.save(name, Saved::List { declared, offer: Arc::clone(&offer), confirmed });
         self.apply(Change::Remembered(name.clone(), offer));
     }
 
@@ -217,15 +306,15 @@ impl Publisher {
         let silent: Vec<_> =
             self.config.servers.keys().filter(|name| !self.known.contains(*name)).cloned().collect();
         for name in silent {
-            self.save(&name, &CachedOffer::NoAnswer);
+            self.save(&name, Saved::NoAnswer);
             self.known.insert(name);
         }
         self.publish();
     }
 
-    fn save(&mut self, name: &ServerName, offer: &CachedOffer) {
+    fn save(&mut self, name: &ServerName, saved: Saved) {
         if let Some(Some(identity)) = self.config.servers.get(name) {
-            self.cache.save(name, identity, offer);
+            self.cache.save(name, identity, saved);
         }
     }
 

@@ -9,9 +9,9 @@ use std::{
 };
 
 use plugbay_core::{
-    capabilities::ClientCapabilities,
     catalog::{Change, Freshness, Offer},
-    exchange::Servers,
+    declaration::Declaration,
+    exchange::ListChange,
     host_registry::HostRegistry,
     name::ServerName,
     scope::SessionKey,
@@ -75,8 +75,11 @@ struct Entry {
     suspended: Arc<SuspendedCalls>,
     snapshots: watch::Sender<Snapshot>,
     /// What its own instances offer, where that is not what the catalog says.
-    overlay: BTreeMap<ServerName, Arc<Offer>>,
+    overlay: Overlay,
 }
+
+/// The offers of a session's own instances, and what those were told.
+type Overlay = BTreeMap<ServerName, (Arc<Offer>, Declaration)>;
 
 /// The parts of a gateway that its sessions share.
 pub(crate) struct Common {
@@ -86,12 +89,14 @@ pub(crate) struct Common {
     pub(crate) base: watch::Receiver<Snapshot>,
     pub(crate) status_changed: Arc<Notify>,
     pub(crate) switched: Arc<Notify>,
+    /// Changes of lists that the catalog has.
+    pub(crate) published: mpsc::UnboundedReceiver<Vec<Arc<ListChange>>>,
 }
 
 impl Sessions {
     /// Also spawns the task that looks after them; it ends with the last handle.
     pub(crate) fn new(common: Common) -> Arc<Self> {
-        let Common { pool, instances, host_registry, base, status_changed, switched } = common;
+        let Common { pool, instances, host_registry, base, status_changed, switched, published } = common;
         let (reports, inbox) = mpsc::unbounded_channel();
         let entries = Mutex::default();
         let sessions = Arc::new(Self {
@@ -104,17 +109,12 @@ impl Sessions {
             reports,
             entries,
         });
-        tokio::spawn(look_after(Arc::downgrade(&sessions), sessions.base.clone(), inbox));
+        tokio::spawn(look_after(Arc::downgrade(&sessions), sessions.base.clone(), inbox, published));
         sessions
     }
 
     /// The view of this session, which begins if need be.
     pub(crate) fn enter(&self, key: &SessionKey) -> SessionView {
-        // Servers are told all capabilities at once: a legacy server learns them only at `initialize`, and would have to be
-        // started again for the next host.
-        if self.host_registry.add_capabilities(ClientCapabilities::ALL) {
-            self.pool.client_capabilities_grew();
-        }
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(key)
             && let Some(servers) = entry.servers.upgrade()
@@ -208,7 +208,7 @@ impl Sessions {
         let base = self.base.borrow().clone();
         let mut diverging = Vec::new();
         for (key, entry) in self.lock().iter_mut() {
-            entry.overlay.retain(|server, offer| differs(&base, server, offer));
+            entry.overlay.retain(|server, (offer, told)| differs(&base, server, offer, told));
             if entry.overlay.is_empty() {
                 entry.snapshots.send_replace(base.clone());
             } else {
@@ -226,15 +226,18 @@ impl Sessions {
     fn reported(&self, key: &SessionKey, report: Report) {
         let Ok(offer) = report.outcome else { return };
         let (server, base) = (&report.spec.name, self.base.borrow().clone());
-        let differs = differs(&base, server, &offer);
+        let told = report.terms.told;
+        let differs = differs(&base, server, &offer, &told);
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(key) else { return };
         let before = if differs {
-            entry.overlay.insert(server.clone(), Arc::clone(&offer))
+            entry.overlay.insert(server.clone(), (Arc::clone(&offer), told))
         } else {
             entry.overlay.remove(server)
         };
-        if before.is_none() && !differs || before.is_some_and(|before| differs && before.lists_same(&offer)) {
+        if before.is_none() && !differs
+            || before.is_some_and(|(before, _)| differs && before.lists_same(&offer))
+        {
             return;
         }
         let overlay = entry.overlay.clone();
@@ -250,7 +253,7 @@ impl Sessions {
     }
 
     /// Makes the snapshot of one session, outside the lock because that takes a while.
-    fn publish(&self, key: &SessionKey, overlay: &BTreeMap<ServerName, Arc<Offer>>, base: &Snapshot) {
+    fn publish(&self, key: &SessionKey, overlay: &Overlay, base: &Snapshot) {
         let snapshot = if overlay.is_empty() { base.clone() } else { overlaid(base, overlay) };
         if let Some(entry) = self.lock().get(key) {
             entry.snapshots.send_replace(snapshot);
@@ -288,16 +291,17 @@ fn make_room(entries: &mut HashMap<SessionKey, Entry>) -> Option<Entry> {
     oldest.and_then(|key| entries.remove(&key))
 }
 
-fn differs(base: &Snapshot, server: &ServerName, offer: &Offer) -> bool {
-    base.catalog.get(server).is_none_or(|entry| !entry.offer.lists_same(offer))
+/// Whether the catalog has another list for hosts that declare what the server was told.
+fn differs(base: &Snapshot, server: &ServerName, offer: &Offer, told: &Declaration) -> bool {
+    base.catalog.get(server).is_none_or(|entry| !entry.offer_for(told).0.lists_same(offer))
 }
 
 fn is_stale(base: &Snapshot, server: &ServerName) -> bool {
     base.catalog.get(server).is_some_and(|entry| entry.freshness == Freshness::Stale)
 }
 
-fn overlaid(base: &Snapshot, overlay: &BTreeMap<ServerName, Arc<Offer>>) -> Snapshot {
-    let catalog = overlay.iter().fold((*base.catalog).clone(), |catalog, (server, offer)| {
+fn overlaid(base: &Snapshot, overlay: &Overlay) -> Snapshot {
+    let catalog = overlay.iter().fold((*base.catalog).clone(), |catalog, (server, (offer, _))| {
         catalog.apply(Change::Listed(server.clone(), Arc::clone(offer)))
     });
     Snapshot::new(Arc::new(catalog), Arc::clone(&base.layout), base.settled)
@@ -308,6 +312,7 @@ async fn look_after(
     sessions: Weak<Sessions>,
     mut base: watch::Receiver<Snapshot>,
     mut reports: mpsc::UnboundedReceiver<(SessionKey, Report)>,
+    mut published: mpsc::UnboundedReceiver<Vec<Arc<ListChange>>>,
 ) {
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -315,17 +320,23 @@ async fn look_after(
         enum Event {
             Base,
             Report(SessionKey, Report),
+            Published(Vec<Arc<ListChange>>),
             Sweep,
         }
         let event = tokio::select! {
             Ok(()) = base.changed() => Event::Base,
             Some((key, report)) = reports.recv() => Event::Report(key, report),
+            Some(changes) = published.recv() => Event::Published(changes),
             _ = sweep.tick() => Event::Sweep,
         };
         let Some(sessions) = sessions.upgrade() else { return };
         match event {
             Event::Base => sessions.base_changed(),
             Event::Report(key, report) => sessions.reported(&key, report),
+            Event::Published(changes) => {
+                sessions.base_changed();
+                drop(changes); // hosts can see the new lists
+            }
             Event::Sweep => sessions.sweep(),
         }
     }
@@ -346,6 +357,7 @@ mod tests {
             base: watch::Sender::new(snapshot).subscribe(),
             status_changed: Arc::default(),
             switched: Arc::default(),
+            published: mpsc::unbounded_channel().1,
         })
     }
 

@@ -2,6 +2,7 @@
 
 pub mod activate;
 mod builtin;
+mod by_host;
 mod found;
 mod granted;
 mod instructions;
@@ -46,6 +47,7 @@ pub use tool_list::ToolList;
 pub use uri::{server_part, with_server};
 
 use self::{
+    by_host::ByHost,
     listing::Listings,
     names::{LimitedNames, NameRules, NamesByRules},
     search::Index,
@@ -73,6 +75,7 @@ pub struct Snapshot {
     listings: Arc<Listings>,
     names_by_rules: Arc<NamesByRules>,
     index: Arc<Index>,
+    by_host: Arc<ByHost>,
 }
 
 /// How the user wants servers to appear.
@@ -154,6 +157,7 @@ impl Snapshot {
             listings,
             names_by_rules,
             index,
+            by_host: Arc::default(),
         }
         .seen_at_first()
     }
@@ -163,7 +167,8 @@ impl Snapshot {
     pub fn with_states_of(&self, catalog: Arc<Catalog>, settled: bool) -> Self {
         let same = self.catalog.has_same_failures(&catalog);
         let listings = if same { Arc::clone(&self.listings) } else { Arc::default() };
-        Self { catalog, settled, listings, ..self.clone() }.seen_at_first()
+        let by_host = Arc::new(self.by_host.with_states_of(&catalog, settled));
+        Self { catalog, settled, listings, by_host, ..self.clone() }.seen_at_first()
     }
 
     /// As every host sees it, if the mode does not depend on the host; else nothing is written yet, but names lead

@@ -1,5 +1,7 @@
 //! Settings that a session reads anew whenever it needs them, so that a reload takes effect at once.
 
+use std::time::Duration;
+
 use crate::{arguments, limit::CallLimits};
 
 /// The longest message accepted, in bytes, unless the configuration says otherwise.
@@ -20,6 +22,8 @@ pub struct LiveSettings {
     pub learn: usize,
     /// How many calls each caller and each session may make.
     pub call_limits: CallLimits,
+    /// How long a first list may wait for servers.
+    pub list_wait: Duration,
 }
 
 impl Default for LiveSettings {
@@ -30,6 +34,7 @@ impl Default for LiveSettings {
             message_limit: DEFAULT_MESSAGE_LIMIT,
             learn: 0,
             call_limits: CallLimits::default(),
+            list_wait: Duration::ZERO,
         }
     }
 }

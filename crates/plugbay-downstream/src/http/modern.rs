@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hyper::{HeaderMap, Response, StatusCode, http::request::Parts};
-use plugbay_core::{era::Era, surface::Snapshot, wire::Frame};
+use plugbay_core::{declaration::Declaration, era::Era, surface::Snapshot, wire::Frame};
 
 use super::{
     Shared,
@@ -39,7 +39,11 @@ pub(super) async fn serve(
     let snapshot = gateway.snapshot();
     let info = ClientInfo::of(request, Era::Modern);
     host_view.identify(info.client(), &snapshot.layout, || (gateway.learned)());
-    let snapshot = host_view.snapshot(&snapshot);
+    let declared = || {
+        let declared = Declaration::new(request.client_capabilities(), request.extensions());
+        Some(Arc::new(declared))
+    };
+    let snapshot = host_view.snapshot(&snapshot, declared);
     check_headers(&snapshot, headers, request).map_err(refuse)?;
     match request.method() {
         b"initialize" => return Err(refuse(Refusal::UnknownMethod)),

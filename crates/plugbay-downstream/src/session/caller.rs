@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use plugbay_core::{
     capabilities::ClientCapabilities,
-    exchange::{Answer, Caller, ServerNotification, ServerRequest, ServerRequestError, Ticket},
+    exchange::{Answer, Caller, ListChange, ServerNotification, ServerRequest, ServerRequestError, Ticket},
     extension::Extensions,
     level::Level,
     wire::{Draft, Frame, Span},
@@ -31,6 +31,10 @@ impl Caller for Session {
 
     fn log_level(&self) -> Option<Level> {
         self.lock().level
+    }
+
+    fn lists_changing(&self, call: Ticket, change: &ListChange) {
+        self.hold_for_lists(call, change);
     }
 
     fn told(&self, during: Option<Ticket>, notification: &ServerNotification) {

@@ -1,11 +1,18 @@
 //! The lists that a host knows, and the notifications when they change.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use bytes::Bytes;
-use plugbay_core::surface::Snapshot;
+use plugbay_core::{
+    exchange::{ListChange, Ticket},
+    surface::Snapshot,
+};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
 
-use super::{Session, Subscription};
+use super::{InFlight, Session, State, Subscription};
 use crate::{
     lists::{Kind, ListFilter},
     outbox::Outbox,
@@ -13,13 +20,23 @@ use crate::{
     subscriptions::ItemSubscription,
 };
 
+/// A change of lists that the answer of a call waits for.
+#[derive(Debug)]
+pub(crate) struct AwaitedChange {
+    pub(super) call: Ticket,
+    /// Resolves when the new lists can be seen.
+    done: oneshot::Receiver<Infallible>,
+    /// How many tool lists the host had got when the lists changed.
+    listings: usize,
+}
+
 impl Session {
     /// Notes that the host has got this list.
     pub(crate) fn list_sent(&self, snapshot: &Snapshot, kind: Kind) {
         self.lock().known_lists.note(snapshot, kind);
         if kind == Kind::Tools {
             self.gateway.first_list.notify_one();
-            self.host_view.listed.notify_waiters();
+            self.host_view.tools_listed();
             self.prepare_servers(snapshot);
         }
         self.catalog_changed(); // the catalog may have changed since the snapshot
@@ -85,10 +102,57 @@ impl Session {
             // A host without a listener is notified once it has one.
             if notified {
                 state.known_lists.note(&now, kind);
+                if kind == Kind::Tools {
+                    self.host_view.tools_notified();
+                }
             }
             any |= notified;
         }
         any
+    }
+
+    /// The lists of a server have changed during this call: its answer waits until the host knows them.
+    pub(crate) fn hold_for_lists(&self, call: Ticket, change: &ListChange) {
+        if !self.host_view.shows_changes() || self.host_view.host().pause().is_zero() {
+            return;
+        }
+        let (guard, done) = oneshot::channel::<Infallible>();
+        let listings = self.host_view.listings();
+        let mut guarded = self.lock();
+        let State { list_changes, requests, .. } = &mut *guarded;
+        // The change before is over when this one is. Calls that were cancelled leave theirs here.
+        let is_open =
+            |call: Ticket| requests.values().any(|one| matches!(one, InFlight::Call(open) if *open == call));
+        list_changes.retain(|change| change.call != call && is_open(change.call));
+        list_changes.push(AwaitedChange { call, done, listings });
+        drop(guarded);
+        change.keep(Box::new(guard));
+    }
+
+    /// The call gets its answer now, unless its server has changed its lists: then the host sees those first.
+    pub(crate) fn release_unless_changed(&self, id: &Bytes, call: Ticket) -> Option<AwaitedChange> {
+        let mut state = self.lock();
+        let at = state.list_changes.iter().position(|change| change.call == call);
+        if let Some(at) = at {
+            return Some(state.list_changes.swap_remove(at));
+        }
+        state.requests.remove(id);
+        None
+    }
+
+    /// Shows the host changed lists before the answer of the call that has changed them; at most for as long as the
+    /// profile of the host allows.
+    pub(crate) async fn show_changed_lists(&self, change: AwaitedChange) {
+        let (host, host_view) = (self.host_view.host(), &self.host_view);
+        let shown = async {
+            let _ = change.done.await; // resolves when the sender is dropped
+            self.notify_list_changes();
+            host_view.tools_known().await;
+        };
+        let shown = timeout(host.pause(), shown).await;
+        if shown.is_ok() && host_view.listings() != change.listings {
+            sleep(host.settling()).await;
+        }
     }
 
     /// Answers all open `subscriptions/listen` requests; calls go on.

@@ -1,6 +1,7 @@
 //! The session of one host: its requests in flight, its subscriptions, and its outbox.
 
 mod caller;
+mod declared;
 mod ending;
 mod lists;
 mod notifications;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use plugbay_core::{
     apps::is_page,
     capabilities::ClientCapabilities,
+    declaration::Declaration,
     era::Era,
     exchange::{Caller, Ticket},
     extension::Extensions,
@@ -29,8 +31,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
-pub(crate) use self::server_requests::HostResult;
 use self::server_requests::PendingRequest;
+pub(crate) use self::{lists::AwaitedChange, server_requests::HostResult};
 use crate::{
     connected_hosts::ClientInfo,
     gateway::Gateway,
@@ -59,6 +61,8 @@ pub(crate) struct Session {
     outbox: Arc<Outbox>,
     // A std mutex: held for table look-ups, never across an await. Servers answer from their own actors.
     state: Mutex<State>,
+    /// What the host has declared; a lock of its own, because a snapshot is taken under others.
+    declared: Mutex<Option<Arc<Declaration>>>,
     /// Notified when the last request in flight has ended.
     idle: Notify,
     _counted: CountedSession,
@@ -103,6 +107,8 @@ pub(crate) struct State {
     /// The progress tokens of calls that may have begun a task, oldest first: they outlive those calls.
     tokens: VecDeque<(Ticket, Bytes)>,
     known_lists: KnownLists,
+    /// Changed lists that answers of calls wait for.
+    list_changes: Vec<AwaitedChange>,
 }
 
 /// A request that waits for its answer.
@@ -175,6 +181,7 @@ impl Session {
             kind,
             outbox: Arc::new(outbox),
             state: Mutex::default(),
+            declared: Mutex::default(),
             idle: Notify::new(),
             _counted: counted,
         })
@@ -206,9 +213,10 @@ impl Session {
     /// The catalog as this host sees it.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let now = self.gateway.snapshots.borrow();
+        let declared = || self.declared();
         match self.gateway.principal.narrowed(&now) {
-            Some(granted) => self.host_view.snapshot(&granted),
-            None => self.host_view.snapshot(&now),
+            Some(granted) => self.host_view.snapshot(&granted, declared),
+            None => self.host_view.snapshot(&now, declared),
         }
     }
 
@@ -273,14 +281,6 @@ impl Session {
         self.gateway.host_registry.reads(self.me.clone());
         self.add_capabilities(client_capabilities, extensions);
         self.gateway.opened.notify_one();
-    }
-
-    /// Adds the host's capabilities to the host registry. Servers learn of new ones.
-    pub(crate) fn add_capabilities(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) {
-        let host_registry = &self.gateway.host_registry;
-        if host_registry.add_capabilities(client_capabilities) | host_registry.add_extensions(extensions) {
-            self.gateway.servers.client_capabilities_grew();
-        }
     }
 
     pub(crate) fn has_roots(&self) -> bool {

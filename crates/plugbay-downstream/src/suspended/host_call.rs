@@ -124,12 +124,26 @@ impl HostCall {
     }
 
     /// Gives the host its answer; the call has left the table.
-    pub(super) fn deliver(self, ended: &Ended<()>, answer: Answer) {
+    pub(super) fn deliver(self, ended: Ended<()>, answer: Answer) {
         if let Some(observed) = &self.observed {
             observed.answered(&answer);
         }
         let Some(session) = self.session.upgrade() else { return };
-        session.release(&self.id);
+        let Some(change) = session.release_unless_changed(&self.id, ended.sent) else {
+            return self.answer(&session, &ended, answer);
+        };
+        tokio::spawn(async move {
+            session.show_changed_lists(change).await;
+            if session.release(&self.id) {
+                self.answer(&session, &ended, answer);
+            } else {
+                self.sink.cancelled();
+                session.notify_if_idle();
+            }
+        });
+    }
+
+    fn answer(self, session: &Session, ended: &Ended<()>, answer: Answer) {
         match self.frame(ended, answer, &session.owner()) {
             Ok(frame) if self.sink.has_room_for(frame.len()) => self.sink.answer(frame),
             Ok(_) => self.sink.refuse(&self.id, &Refusal::TooMuchUnread),

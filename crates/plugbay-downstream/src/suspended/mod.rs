@@ -276,7 +276,7 @@ impl SuspendedCalls {
                 let session = host.as_ref().and_then(|host| host.session.upgrade());
                 cancel_task(gateway, session, &ended);
                 if let Some(host) = host {
-                    host.deliver(&ended, answer);
+                    host.deliver(ended, answer);
                 }
             }
             Some(Action::Fail(ended, why)) => {

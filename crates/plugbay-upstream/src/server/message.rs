@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Instant};
 use bytes::Bytes;
 use plugbay_core::{
     catalog::{Dialect, Offer},
+    declaration::Declaration,
     era::Era,
-    exchange::{Call, Reply, SubscriptionTarget, Ticket, Warmed},
+    exchange::{Call, ListChange, Reply, SubscriptionTarget, Ticket, Warmed},
     failure::Failure,
     server_state::ServerState,
     start::Priority,
@@ -70,6 +71,18 @@ pub struct Report {
     pub outcome: Result<Arc<Offer>, Arc<Failure>>,
     /// How the next start speaks to the server.
     pub dialect: Dialect,
+    pub terms: ListTerms,
+    /// The change that this report brings to hosts: it is over when the last clone is dropped.
+    pub change: Option<Arc<ListChange>>,
+}
+
+/// What the lists of a server may depend on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListTerms {
+    /// What the server was told of hosts.
+    pub told: Declaration,
+    /// Hosts had sent no request to this process when it was asked for its lists: any other process would list the same.
+    pub untouched: bool,
 }
 
 /// The state of a server, for people.

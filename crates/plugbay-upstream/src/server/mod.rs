@@ -18,7 +18,7 @@ use plugbay_core::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use message::Command;
-pub use message::{Condition, Report, Status};
+pub use message::{Condition, ListTerms, Report, Status};
 
 use crate::{
     http::ServerCredentials,

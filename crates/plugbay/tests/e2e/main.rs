@@ -9,6 +9,7 @@ mod clients;
 mod finding;
 mod gateway;
 mod installed;
+mod lists;
 mod peers;
 mod remote;
 mod renewed;
@@ -29,6 +30,7 @@ use crate::{
     },
     finding::check_finding,
     gateway::Transport::{Http, Stdio},
+    lists::check_lists_of_hosts,
     remote::check_remote,
     renewed::{After, check_renewed},
     resources::{check_definitions, check_shelf},
@@ -110,6 +112,15 @@ mod servers_as_suites {
     tests! {
         typescript_sdk_1: check_suites(TypeScript1, Legacy);
         typescript_sdk_2_modern: check_suites(TypeScript2, Modern);
+    }
+}
+
+/// A list for each kind of host.
+mod lists_by_capabilities {
+    use super::*;
+
+    tests! {
+        server_everything: check_lists_of_hosts();
     }
 }
 

@@ -22,6 +22,7 @@ mod fidelity;
 mod framing;
 mod http;
 mod http_api;
+mod lists;
 mod orphans;
 mod pass_through;
 mod profiles;

@@ -7,6 +7,7 @@ mod calls;
 mod ending;
 mod harness;
 mod hostile;
+mod list_changes;
 mod listing;
 mod login;
 mod notifications;

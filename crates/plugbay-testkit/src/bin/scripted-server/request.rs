@@ -23,6 +23,8 @@ pub(crate) struct Params<'a> {
     #[serde(borrow, rename = "_meta")]
     pub(crate) meta: Meta<'a>,
     pub(crate) protocol_version: Option<String>,
+    #[serde(borrow)]
+    pub(crate) capabilities: Option<&'a RawValue>,
     pub(crate) cursor: Option<String>,
     pub(crate) name: String,
     pub(crate) uri: String,

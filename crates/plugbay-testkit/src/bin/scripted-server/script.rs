@@ -19,6 +19,8 @@ pub(crate) struct Script {
     pub(crate) instructions: Option<String>,
     /// A number of plain tools, or a list of names and raw definitions. Absent: one per behaviour.
     pub(crate) tools: Option<Box<RawValue>>,
+    /// Client capability → tools that are listed besides for clients that declare it.
+    pub(crate) tools_with: BTreeMap<String, Box<RawValue>>,
     /// Raw definitions, none of which is read. Absent: the server has nothing of the kind.
     pub(crate) resources: Option<Vec<Box<RawValue>>>,
     pub(crate) templates: Option<Vec<Box<RawValue>>>,

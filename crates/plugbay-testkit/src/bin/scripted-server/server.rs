@@ -15,7 +15,7 @@ use serde_json::{Value, json, value::RawValue};
 use crate::{
     call, framing,
     request::{Message, Params},
-    script::{Discover, Era, Method, Script},
+    script::{Discover, Era, Method, Script, definitions},
     sleeper,
 };
 
@@ -46,6 +46,8 @@ pub(crate) struct State {
     /// The raw `params` of calls that are remembered.
     pub(crate) remembered: Vec<String>,
     initialized: bool,
+    /// The client capabilities of `initialize`.
+    declared: Vec<String>,
     /// A modern request was served.
     modern: bool,
     /// Raw ids of `subscriptions/listen` that wait for changes of the tools.
@@ -139,7 +141,7 @@ impl Server {
             "ping" => self.answer(id, "{}"),
             "tools/list" => {
                 thread::sleep(Duration::from_millis(self.script.list_delay_ms));
-                self.answer(id, &self.list(params.cursor.as_deref(), modern));
+                self.answer(id, &self.list(&params, modern));
                 self.log("listed");
             }
             "resources/list" | "resources/templates/list" | "prompts/list" => {
@@ -202,6 +204,7 @@ impl Server {
     }
 
     fn initialize(&self, params: &Params<'_>) -> String {
+        self.state.lock().expect("state").declared = keys(params.capabilities);
         let asked = params.protocol_version.as_deref().filter(|version| LEGACY.contains(version));
         let version = self.script.protocol.as_deref().or(asked).unwrap_or(LEGACY[3]);
         let mut result = json!({
@@ -258,14 +261,19 @@ impl Server {
         }
     }
 
-    fn list(&self, cursor: Option<&str>, modern: bool) -> String {
+    fn list(&self, params: &Params<'_>, modern: bool) -> String {
+        let cursor = params.cursor.as_deref();
         let state = self.state.lock().expect("state");
-        let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0).min(state.tools.len());
-        let end = start + self.script.page_size.unwrap_or(usize::MAX).min(state.tools.len() - start);
-        let tools = state.tools[start..end].join(",");
-        let next = if end < state.tools.len() { format!(r#","nextCursor":"{end}""#) } else { String::new() };
+        let declared = if modern { keys(params.meta.capabilities) } else { state.declared.clone() };
+        let more = declared.iter().filter_map(|key| self.script.tools_with.get(key));
+        let more = more.flat_map(|tools| definitions(tools));
+        let tools: Vec<String> = state.tools.iter().cloned().chain(more).collect();
+        let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0).min(tools.len());
+        let end = start + self.script.page_size.unwrap_or(usize::MAX).min(tools.len() - start);
+        let page = tools[start..end].join(",");
+        let next = if end < tools.len() { format!(r#","nextCursor":"{end}""#) } else { String::new() };
         let hints = if modern { HINTS } else { "" };
-        format!(r#"{{"tools":[{tools}]{next}{hints}}}"#)
+        format!(r#"{{"tools":[{page}]{next}{hints}}}"#)
     }
 
     /// What is not tools: always in one page.
@@ -308,6 +316,13 @@ impl Server {
     fn fail(&self, id: &str, error: &Value) {
         self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
     }
+}
+
+/// The keys of a raw object.
+fn keys(object: Option<&RawValue>) -> Vec<String> {
+    let members: Option<BTreeMap<String, Value>> =
+        object.and_then(|object| serde_json::from_str(object.get()).ok());
+    members.unwrap_or_default().into_keys().collect()
 }
 
 /// The requests whose answers a script tells.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use plugbay_core::{
     era::{self, Era, MetaSlot},
     exchange::{Answer, Call, Ticket, Warmed},
@@ -29,15 +30,16 @@ impl Actor {
             Command::Subscribe(target) => self.subscribe(&target),
             Command::Unsubscribe(target) => self.unsubscribe(&target),
             Command::LogLevelChanged => self.log_level_changed(),
-            Command::Notify(notification) => self.send_to_server(notification, RESPONSE_BACKLOG_LIMIT),
+            Command::Notify(notification) => self.notify(notification),
             Command::RootsChanged(notification) => self.roots_changed(notification),
             Command::Refresh(priority) => self.refresh(priority),
             Command::Warm(warmed) => self.warm(warmed),
             Command::Hold { user, held } => self.lifecycle.held(user, held, self.now),
             Command::IdleSince(reply) => _ = reply.send(self.idle_since()),
             Command::Yield(reply) => _ = reply.send(self.give_way()),
-            // `after_event` looks at the client capabilities; `run` handles the stop.
-            Command::ClientCapabilitiesGrew | Command::Stop(_) => {}
+            // A legacy server is opened again by `after_event`.
+            Command::ClientCapabilitiesGrew => self.list_for_more(),
+            Command::Stop(_) => {} // `run` handles it
         }
     }
 
@@ -82,6 +84,7 @@ impl Actor {
             _ => {}
         }
         link.request(ticket, request.render(ticket.0));
+        self.is_touched = true;
         let unlimited = matches!(task_role, TaskRole::Await(_)).then_some(Duration::MAX);
         self.tasks.sending(ticket, &caller, task_role);
         self.note_host(&caller);
@@ -95,7 +98,21 @@ impl Actor {
         self.queue.cancel(ticket);
         self.leave_if_unwanted();
         if self.pending.complete(ticket).is_some() {
+            let notification = self.in_its_era(notification.clone());
             self.cancel_request(ticket, &notification.render(ticket.0));
+        }
+    }
+
+    fn notify(&mut self, notification: Bytes) {
+        let notification = self.in_its_era(Draft::new(notification)).render(0);
+        self.send_to_server(notification, RESPONSE_BACKLOG_LIMIT);
+    }
+
+    /// A host's notification as this server is sent it.
+    fn in_its_era(&self, notification: Draft) -> Draft {
+        match self.opened.era {
+            Some(Era::Legacy) => era::notification_without_envelope(notification),
+            _ => notification,
         }
     }
 

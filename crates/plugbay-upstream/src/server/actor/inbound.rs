@@ -81,7 +81,7 @@ impl Actor {
             b"notifications/progress" => self.progress(message, params),
             b"notifications/tools/list_changed"
             | b"notifications/resources/list_changed"
-            | b"notifications/prompts/list_changed" => self.lists_changed(),
+            | b"notifications/prompts/list_changed" => self.list_change_notified(during),
             b"notifications/message" => self.log_message(message, params.as_ref(), during),
             b"notifications/resources/updated" => self.resource_updated(message, params),
             b"notifications/tasks" | b"notifications/tasks/status" => self.task_status(message, params),

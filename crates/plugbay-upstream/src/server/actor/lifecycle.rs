@@ -132,6 +132,8 @@ impl Actor {
         self.opened = opened;
         self.log_return();
         self.lists.restarted();
+        self.is_touched = false;
+        (self.change_listed, self.change_noted) = (None, None);
         self.subscriptions.restarted();
         self.lifecycle.started(self.now);
         self.end_logins();
@@ -234,6 +236,7 @@ impl Actor {
         self.links.current = Current::Down;
         self.links.slot = None;
         self.links.start_ended();
+        (self.change_listed, self.change_noted) = (None, None);
         self.withdraw_all_requests();
         let failure = Arc::new(failure);
         self.log_failure(&failure);
@@ -447,7 +450,7 @@ impl Actor {
     }
 
     pub(super) fn report(&self, outcome: &Result<Arc<Offer>, Arc<Failure>>) {
-        self.context.observers.report(outcome, self.speech.dialect);
+        self.context.observers.report(outcome, self.speech.dialect, &self.list_terms, None);
     }
 
     pub(super) fn publish_status(&self) {

@@ -5,12 +5,15 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use plugbay_core::{
     catalog::{ITEM_LIMIT, ItemKind, Items, Offer, Tool},
+    declaration::Declaration,
     era::Era,
+    exchange::Ticket,
     wire::{Head, Kind},
 };
 
 use super::{
     super::{
+        message::ListTerms,
         opening::Opened,
         request,
         state::listing::{Listing, Step},
@@ -30,14 +33,49 @@ impl Actor {
         if self.is_listing() {
             return self.lists.repeat();
         }
+        self.list_terms = ListTerms { told: self.told(), untouched: !self.is_touched };
+        self.change_listed = self.change_noted.take();
         self.continue_listing(Listing::begin(self.opened.capabilities));
     }
 
-    /// Lists at once, unless the last listing is very recent.
-    pub(super) fn lists_changed(&mut self) {
-        if self.lists.changed(self.now) {
+    /// What the lists are made for: a legacy server was told when it was opened, a modern one is told in each request.
+    fn told(&self) -> Declaration {
+        match self.opened.era {
+            Some(Era::Modern) => self.context.host_registry.declaration(),
+            _ => Declaration::new(self.opened.declared, self.opened.declared_extensions.clone()),
+        }
+    }
+
+    /// Hosts have more capabilities than a modern server was told when it last listed.
+    pub(super) fn list_for_more(&mut self) {
+        let Declaration { capabilities, extensions } = &self.list_terms.told;
+        let is_open = self.opened.era == Some(Era::Modern) && self.lists.has_listed();
+        if is_open && !self.context.host_registry.is_told(*capabilities, extensions) {
             self.list();
         }
+    }
+
+    /// Lists at once, unless there were many changes lately.
+    pub(super) fn lists_changed(&mut self) {
+        if self.is_listing() {
+            self.lists.repeat();
+        } else if self.lists.changed(self.now) {
+            self.list();
+        } else {
+            self.change_noted = None; // the answers of calls do not wait for a listing that was put off
+        }
+    }
+
+    /// `notifications/tools/list_changed` and the like. The answers of the calls in flight wait until hosts know the new
+    /// lists; `during`: the call on whose stream it came.
+    pub(super) fn list_change_notified(&mut self, during: Option<Ticket>) {
+        let concerns = |ticket: Ticket| during.is_none_or(|during| during == ticket);
+        for (ticket, waiting) in self.pending.entries().filter(|(ticket, _)| concerns(*ticket)) {
+            if let Waiting::Host(caller) = waiting {
+                caller.lists_changing(ticket, self.change_noted.get_or_insert_default());
+            }
+        }
+        self.lists_changed();
     }
 
     fn continue_listing(&mut self, step: Step) {
@@ -50,7 +88,10 @@ impl Actor {
     fn request_page(&mut self, listing: Listing) {
         let Some(link) = self.links.up_mut() else { return };
         let ticket = self.context.tickets.next();
-        let meta = (self.opened.era == Some(Era::Modern)).then(request::modern_meta);
+        let meta = (self.opened.era == Some(Era::Modern)).then(|| {
+            let Declaration { capabilities, extensions } = self.list_terms.told.clone();
+            request::modern_meta_for(capabilities, extensions, None, false)
+        });
         link.request(ticket, request::write(ticket, listing.method(), &listing.params(meta.as_deref())));
         // The first listing is a part of the start, which is watched.
         let patience = match listing.item_kind() {
@@ -96,6 +137,7 @@ impl Actor {
 
     /// A server that has listed its tools before keeps them; any other is of no use.
     pub(super) fn list_failed(&mut self, what: String) {
+        self.change_listed = None;
         if self.lists.has_listed() {
             tracing::warn!(server = %self.spec.name, "its tools stay as they were: it {what}");
         } else {
@@ -109,7 +151,7 @@ impl Actor {
         if tools.len() >= ITEM_LIMIT {
             tracing::warn!(server = %self.spec.name, "plugbay uses only the first {ITEM_LIMIT} of its tools");
         }
-        let changed_meanwhile = self.lists.completed(self.now);
+        let changed_meanwhile = self.lists.completed();
         self.login.served();
         self.links.start_ended();
         self.links.trim_later(self.now);
@@ -117,7 +159,10 @@ impl Actor {
         let offer = Offer::new(self.speech.dialect, info.clone(), instructions.clone(), tools)
             .with_items(*capabilities, stock)
             .extended(extensions.clone());
-        self.report(&Ok(Arc::new(offer)));
+        let change = self.change_listed.take();
+        let (outcome, dialect) = (Ok(Arc::new(offer)), self.speech.dialect);
+        self.context.observers.report(&outcome, dialect, &self.list_terms, change.as_ref());
+        drop(change);
         self.queue.started(&Ok(()));
         self.send_waiting();
         if changed_meanwhile {

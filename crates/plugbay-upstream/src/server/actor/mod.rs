@@ -23,7 +23,7 @@ use std::{
 use plugbay_core::{
     catalog::Dialect,
     credentials::LoginOffer,
-    exchange::Caller,
+    exchange::{Caller, ListChange},
     failure::{CallError, Failure},
     lifecycle::{Lifecycle, Patience},
     pending::Pending,
@@ -40,7 +40,7 @@ use self::{
 };
 use super::{
     ServerContext, clock,
-    message::{Command, Status},
+    message::{Command, ListTerms, Status},
     opening::Opened,
     state::{
         list_schedule::ListSchedule, listing::Listing, server_requests::ServerRequests,
@@ -74,6 +74,13 @@ pub(super) struct Actor {
     server_requests: ServerRequests,
     tasks: Tasks,
     lists: ListSchedule,
+    /// What the listing under way, or else the last one, is made for.
+    list_terms: ListTerms,
+    /// Hosts have sent requests to this process.
+    is_touched: bool,
+    /// A change that the listing under way will show, and one that the next will.
+    change_listed: Option<Arc<ListChange>>,
+    change_noted: Option<Arc<ListChange>>,
     subscriptions: Subscriptions,
 }
 
@@ -148,6 +155,10 @@ impl Actor {
             server_requests: ServerRequests::default(),
             tasks: Tasks::default(),
             lists: ListSchedule::default(),
+            list_terms: ListTerms::default(),
+            is_touched: false,
+            change_listed: None,
+            change_noted: None,
             subscriptions: Subscriptions::default(),
             spec,
         }

@@ -2,17 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-/// The shortest time between two listings of a server that keeps changing.
+/// So many changes are listed at once; each that was used comes back after [`LIST_PAUSE`]. A server that keeps changing
+/// is listed once per pause.
+const BURST: u32 = 4;
 const LIST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The listings of one running server in time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::server) struct ListSchedule {
     /// When to list again because something has changed.
     due_at: Option<Instant>,
-    last: Option<Instant>,
+    has_listed: bool,
+    /// How many changes can be listed at once.
+    left: u32,
+    /// Since when there are so many.
+    since: Option<Instant>,
     /// The lists changed while they were being read.
     again: bool,
+}
+
+impl Default for ListSchedule {
+    fn default() -> Self {
+        Self { due_at: None, has_listed: false, left: BURST, since: None, again: false }
+    }
 }
 
 impl ListSchedule {
@@ -23,18 +35,19 @@ impl ListSchedule {
 
     /// Whether the running server has listed everything at least once.
     pub(in crate::server) fn has_listed(&self) -> bool {
-        self.last.is_some()
+        self.has_listed
     }
 
     /// The lists have changed. True: list now; otherwise [`ListSchedule::due`] says when.
     pub(in crate::server) fn changed(&mut self, now: Instant) -> bool {
-        match self.last.map(|last| last + LIST_PAUSE).filter(|next| now < *next) {
-            Some(next) => {
-                self.due_at = Some(next);
-                false
-            }
-            None => true,
+        if self.due_at.is_some() {
+            return false;
         }
+        if self.take(now) {
+            return true;
+        }
+        self.due_at = self.since.map(|since| since + LIST_PAUSE);
+        false
     }
 
     /// The lists have changed while a listing is under way.
@@ -43,18 +56,35 @@ impl ListSchedule {
     }
 
     /// A listing is complete. True: the lists have changed meanwhile.
-    pub(in crate::server) fn completed(&mut self, now: Instant) -> bool {
-        self.last = Some(now);
+    pub(in crate::server) fn completed(&mut self) -> bool {
+        self.has_listed = true;
         std::mem::take(&mut self.again)
     }
 
     /// Whether a listing that was put off is due; true only once.
     pub(in crate::server) fn due(&mut self, now: Instant) -> bool {
-        self.due_at.take_if(|at| *at <= now).is_some()
+        let due = self.due_at.take_if(|at| *at <= now).is_some();
+        due && self.take(now)
     }
 
     pub(in crate::server) fn next_deadline(&self) -> Option<Instant> {
         self.due_at
+    }
+
+    /// Uses one of the listings that are left, if there is one.
+    fn take(&mut self, now: Instant) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let pauses = now.duration_since(since).as_secs() / LIST_PAUSE.as_secs();
+        let back = u32::try_from(pauses).unwrap_or(u32::MAX);
+        self.left = self.left.saturating_add(back).min(BURST);
+        self.since = Some(if self.left == BURST { now } else { since + back * LIST_PAUSE });
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
     }
 }
 
@@ -62,32 +92,43 @@ impl ListSchedule {
 mod tests {
     use super::*;
 
-    const MOMENT: Duration = Duration::from_millis(100);
+    const MOMENT: Duration = Duration::from_millis(10);
 
     #[test]
-    fn list_changes_in_quick_succession_lead_to_one_listing() {
+    fn a_few_list_changes_are_listed_at_once_and_a_flood_once_per_pause() {
         let start = Instant::now();
         let mut schedule = ListSchedule::default();
-        assert!(schedule.changed(start), "nothing was listed yet");
-        assert!(!schedule.completed(start) && schedule.has_listed());
-        for count in 1..9 {
-            assert!(!schedule.changed(start + count * MOMENT));
+        assert!(!schedule.completed() && schedule.has_listed());
+        let (mut now, mut listed) = (start, 0);
+        while now < start + 10 * LIST_PAUSE {
+            listed += u32::from(schedule.due(now)) + u32::from(schedule.changed(now));
+            now += MOMENT;
+            if now == start + BURST * MOMENT {
+                assert_eq!(listed, BURST, "no pause yet");
+            }
         }
+        assert_eq!(listed, BURST + 9);
+        assert!(schedule.next_deadline().is_some(), "the last change is not lost");
+    }
+
+    #[test]
+    fn a_quiet_server_has_its_whole_burst_again() {
+        let start = Instant::now();
+        let mut schedule = ListSchedule::default();
+        assert_eq!((0..9).filter(|_| schedule.changed(start)).count(), BURST as usize);
         assert_eq!(schedule.next_deadline(), Some(start + LIST_PAUSE));
-        assert!(!schedule.due(start + 9 * MOMENT));
-        assert!(schedule.due(start + LIST_PAUSE));
-        assert!(!schedule.due(start + LIST_PAUSE), "once");
-        assert!(schedule.changed(start + LIST_PAUSE));
+        assert!(!schedule.due(start + LIST_PAUSE - MOMENT) && schedule.due(start + LIST_PAUSE));
+        let later = start + 20 * LIST_PAUSE;
+        assert_eq!((0..9).filter(|_| schedule.changed(later)).count(), BURST as usize);
     }
 
     #[test]
     fn a_list_change_during_a_listing_is_listed_behind_it() {
-        let start = Instant::now();
         let mut schedule = ListSchedule::default();
         schedule.repeat();
         schedule.repeat();
-        assert!(schedule.completed(start));
-        assert!(!schedule.completed(start));
+        assert!(schedule.completed());
+        assert!(!schedule.completed());
         schedule.restarted();
         assert!(!schedule.has_listed() && schedule.next_deadline().is_none());
     }

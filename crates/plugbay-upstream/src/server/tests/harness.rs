@@ -184,6 +184,11 @@ impl Harness {
         }
     }
 
+    /// The next report as it is.
+    pub(super) async fn whole_report(&mut self) -> Report {
+        soon("a report", self.reports.recv()).await.expect("the task reports")
+    }
+
     /// The next report, which must be an offer.
     pub(super) async fn offer(&mut self) -> Arc<Offer> {
         let report = soon("a report", self.reports.recv()).await.expect("the task reports");

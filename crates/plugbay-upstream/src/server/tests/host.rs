@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use plugbay_core::{
     capabilities::ClientCapabilities,
-    exchange::{Answer, Call, Caller, Reply, ServerNotification, ServerRequest, ServerRequestError, Ticket},
+    exchange::{
+        Answer, Call, Caller, ListChange, Reply, ServerNotification, ServerRequest, ServerRequestError,
+        Ticket,
+    },
     task::TaskRole,
     wire::{Draft, Head, Span},
 };
@@ -37,6 +40,18 @@ pub(crate) enum HostEvent {
     /// A notification of the server, or progress.
     Notification(String),
     Answered(Ticket, String),
+    /// The lists have changed during a call, and hosts can see the new ones.
+    ListsChanging(Ticket),
+    ListsChanged(Ticket),
+}
+
+/// Records the end of a change.
+struct Guard(watch::Sender<Vec<HostEvent>>, Ticket);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.send_modify(|all| all.push(HostEvent::ListsChanged(self.1)));
+    }
 }
 
 impl Host {
@@ -97,6 +112,11 @@ impl Caller for Host {
 
     fn progressed(&self, ticket: Ticket, _: Bytes, _: Span) {
         self.record(HostEvent::Notification(format!("progress of {}", ticket.0)));
+    }
+
+    fn lists_changing(&self, call: Ticket, change: &ListChange) {
+        self.record(HostEvent::ListsChanging(call));
+        change.keep(Box::new(Guard(self.events.clone(), call)));
     }
 
     fn told(&self, _: Option<Ticket>, server_notification: &ServerNotification) {

@@ -1,12 +1,15 @@
 //! `tools/list`: pages, changes, many changes at once, and calls meanwhile.
 
-use plugbay_core::{era::Era, exchange::SubscriptionTarget};
+use std::time::Duration;
+
+use plugbay_core::{capabilities::ClientCapabilities, era::Era, exchange::SubscriptionTarget};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{
     MINUTE, SECOND,
     harness::{Harness, Setup},
+    host::{Host, HostEvent},
     peer::page,
 };
 use crate::server::Command;
@@ -209,4 +212,90 @@ async fn a_call_does_not_overtake_a_subscription() {
     assert_eq!(listened["params"]["notifications"]["resourceSubscriptions"], json!(["x:1", "x:2"]));
     peer.expect("notifications/cancelled").await; // the one that asked for less
     peer.expect("tools/call").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_changed_during_a_call_is_over_for_it_when_its_report_is_dealt_with() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (mut harness, mut peer) = Harness::ready(Setup::default(), era).await;
+        let host = Host::new(None);
+        let call = harness.call_by(&host, "grow");
+        let request = peer.expect_call("grow").await;
+        peer.list_changed().await;
+        peer.answer(&request, json!({ "a": 1 })).await;
+        assert_eq!(host.next_event().await, HostEvent::ListsChanging(call));
+        let HostEvent::Answered(..) = host.next_event().await else { panic!("no answer") };
+        peer.list(&["echo", "new"]).await;
+        let report = harness.whole_report().await;
+        host.expect_nothing_more();
+        drop(report);
+        assert_eq!(host.next_event().await, HostEvent::ListsChanged(call));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_changed_during_a_listing_is_over_with_the_next_listing() {
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let host = Host::new(None);
+    harness.handle.refresh();
+    let old = peer.expect("tools/list").await;
+    let call = harness.call_by(&host, "grow");
+    peer.expect_call("grow").await;
+    peer.list_changed().await;
+    assert_eq!(host.next_event().await, HostEvent::ListsChanging(call));
+    peer.answer(&old, page(&["old"])).await;
+    assert_eq!(harness.report().await, "old");
+    peer.expect("tools/list").await;
+    host.expect_nothing_more();
+    drop(peer); // a server that is gone changes nothing any more
+    assert_eq!(host.next_event().await, HostEvent::ListsChanged(call));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_waits_for_a_listing_that_was_put_off() {
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    let host = Host::new(None);
+    let call = harness.call_by(&host, "flood");
+    peer.expect_call("flood").await;
+    let begun = Instant::now();
+    for number in 0..6 {
+        peer.list_changed().await;
+        assert_eq!(host.next_event().await, HostEvent::ListsChanging(call));
+        if number < 4 {
+            peer.list(&["echo"]).await;
+            harness.report().await;
+            assert_eq!(begun.elapsed(), Duration::ZERO, "a few are listed at once");
+        }
+        assert_eq!(host.next_event().await, HostEvent::ListsChanged(call));
+    }
+    peer.list(&["echo"]).await;
+    assert_eq!(begun.elapsed(), SECOND);
+    peer.expect_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_reported_with_what_the_server_was_told_and_whether_a_call_came_before() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (mut harness, mut peer) = Harness::ready(Setup::default(), era).await;
+        let rich = ClientCapabilities { sampling: true, ..ClientCapabilities::NONE };
+        harness.context.host_registry.add_capabilities(rich);
+        harness.handle.send(Command::ClientCapabilitiesGrew);
+        if era == Era::Legacy {
+            peer = harness.launched().await;
+            peer.open(era).await;
+        }
+        let request = peer.expect("tools/list").await;
+        if era == Era::Modern {
+            let key = "io.modelcontextprotocol/clientCapabilities";
+            assert_eq!(request["params"]["_meta"][key], json!({ "sampling": {} }));
+        }
+        peer.answer(&request, page(&["echo", "ask"])).await;
+        let report = harness.whole_report().await;
+        assert_eq!((report.terms.told.capabilities, report.terms.untouched), (rich, true), "{era:?}");
+        harness.call("echo");
+        peer.expect_call("echo").await;
+        harness.handle.refresh();
+        peer.list(&["echo"]).await;
+        assert!(!harness.whole_report().await.terms.untouched);
+    }
 }

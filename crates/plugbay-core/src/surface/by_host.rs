@@ -1,0 +1,53 @@
+//! One moment for several kinds of hosts: servers may list something else for each.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Snapshot;
+use crate::{catalog::Catalog, declaration::Declaration};
+
+/// So many kinds of hosts are kept apart from others at one moment.
+const LIMIT: usize = 16;
+
+/// What other kinds of hosts see at the same moment, as far as somebody has asked. `None`: what all see.
+// A std mutex: hosts of one kind that come together wait for one snapshot, which takes a few milliseconds.
+#[derive(Debug, Default)]
+pub(super) struct ByHost(Mutex<Vec<(Declaration, Option<Snapshot>)>>);
+
+impl Snapshot {
+    /// The same moment for hosts that declare this.
+    #[must_use]
+    pub fn for_host(&self, host: &Declaration) -> Self {
+        let mut known = self.by_host.lock();
+        if let Some((_, seen)) = known.iter().find(|(kind, _)| kind == host) {
+            return seen.as_ref().unwrap_or(self).clone();
+        }
+        let seen = self.catalog.seen_by(host);
+        let seen = seen.map(|catalog| Self::new(Arc::new(catalog), Arc::clone(&self.layout), self.settled));
+        if known.len() >= LIMIT {
+            known.remove(0);
+        }
+        known.push((host.clone(), seen.clone()));
+        seen.unwrap_or_else(|| self.clone())
+    }
+
+    /// Whether it is certain what hosts that declare this see, or will not become so.
+    pub fn fits(&self, host: &Declaration) -> bool {
+        self.catalog.fits(host)
+    }
+}
+
+impl ByHost {
+    /// The same lists with other states of the servers.
+    pub(super) fn with_states_of(&self, catalog: &Catalog, settled: bool) -> Self {
+        let changed = |(host, seen): &(Declaration, Option<Snapshot>)| {
+            let catalog = Arc::new(catalog.seen_by(host)?);
+            seen.as_ref().map(|seen| (host.clone(), Some(seen.with_states_of(catalog, settled))))
+        };
+        Self(Mutex::new(self.lock().iter().filter_map(changed).collect()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Declaration, Option<Snapshot>)>> {
+        // Nothing can panic half-way through a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
