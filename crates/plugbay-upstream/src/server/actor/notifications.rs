@@ -137,21 +137,22 @@ impl Actor {
         }
     }
 
-    /// Sends `subscriptions/listen` for everything that is subscribed to now.
-    pub(super) fn listen(&mut self) {
-        let Some(link) = self.links.up_mut() else { return };
+    /// Sends `subscriptions/listen` for everything that is subscribed to now. True: it replaces one that was open.
+    pub(super) fn listen(&mut self) -> bool {
+        let Some(link) = self.links.up_mut() else { return false };
         let ticket = self.context.tickets.next();
         let tasks = self.subscriptions.includes_tasks();
         let meta = request::modern_meta_for(ClientCapabilities::NONE, Extensions::default(), None, tasks);
         let wanted = self.subscriptions.notifications(self.opened.capabilities);
         let params = format!(r#"{{"_meta":{{{meta}}},"notifications":{wanted}}}"#);
         link.request(ticket, request::write(ticket, "subscriptions/listen", &params));
-        if let Some(replaced) = self.subscriptions.listening(ticket, self.now)
-            && self.pending.complete(replaced).is_some()
-        {
+        let replaced = self.subscriptions.listening(ticket, self.now);
+        let replaced = replaced.filter(|replaced| self.pending.complete(*replaced).is_some());
+        if let Some(replaced) = replaced {
             link.cancel(replaced, request::cancellation(replaced, "replaced"));
         }
         self.pending.register_for_ever(ticket, Waiting::Subscription);
+        replaced.is_some()
     }
 
     pub(super) fn listen_if_due(&mut self) {
@@ -176,8 +177,11 @@ impl Actor {
 
     /// The lists may have changed while there was no subscription.
     fn listen_again(&mut self) {
-        self.listen();
-        self.lists_changed();
+        if self.listen() {
+            self.lists.put_off(self.now); // hardly likely: nothing has to wait for it
+        } else {
+            self.lists_changed();
+        }
     }
 
     fn set_level(&mut self, level: Option<Level>) {

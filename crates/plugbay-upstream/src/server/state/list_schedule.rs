@@ -40,14 +40,18 @@ impl ListSchedule {
 
     /// The lists have changed. True: list now; otherwise [`ListSchedule::due`] says when.
     pub(in crate::server) fn changed(&mut self, now: Instant) -> bool {
-        if self.due_at.is_some() {
-            return false;
+        let is_now = self.take(now);
+        if is_now {
+            self.due_at = None; // it shows what was put off, too
+        } else {
+            self.due_at = self.due_at.or_else(|| self.since.map(|since| since + LIST_PAUSE));
         }
-        if self.take(now) {
-            return true;
-        }
-        self.due_at = self.since.map(|since| since + LIST_PAUSE);
-        false
+        is_now
+    }
+
+    /// The lists may have changed. They are listed soon.
+    pub(in crate::server) fn put_off(&mut self, now: Instant) {
+        self.due_at.get_or_insert(now + LIST_PAUSE);
     }
 
     /// The lists have changed while a listing is under way.
@@ -63,8 +67,7 @@ impl ListSchedule {
 
     /// Whether a listing that was put off is due; true only once.
     pub(in crate::server) fn due(&mut self, now: Instant) -> bool {
-        let due = self.due_at.take_if(|at| *at <= now).is_some();
-        due && self.take(now)
+        self.due_at.take_if(|at| *at <= now).is_some() && self.changed(now)
     }
 
     pub(in crate::server) fn next_deadline(&self) -> Option<Instant> {
@@ -109,6 +112,9 @@ mod tests {
         }
         assert_eq!(listed, BURST + 9);
         assert!(schedule.next_deadline().is_some(), "the last change is not lost");
+        let mut schedule = ListSchedule::default();
+        schedule.put_off(start);
+        assert!(!schedule.due(start) && schedule.due(start + LIST_PAUSE));
     }
 
     #[test]
