@@ -23,8 +23,8 @@ use plugbay_core::{
 use tokio::sync::Notify;
 
 use crate::{
-    apps::OpenApps,
     connected_hosts::{ClientInfo, ConnectedHosts, Presence},
+    open_apps::OpenApps,
 };
 
 /// A host's view of the catalog.

@@ -2,6 +2,7 @@
 
 pub mod agent;
 mod agent_settings;
+mod answer_uris;
 mod apps;
 mod budget;
 mod builtin;
@@ -14,6 +15,7 @@ mod host_view;
 pub mod http;
 mod lists;
 mod message;
+mod open_apps;
 mod outbox;
 mod principal;
 pub mod ranking;

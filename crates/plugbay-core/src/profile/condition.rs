@@ -25,7 +25,8 @@ impl Condition {
             let value = environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
             value.is_some_and(|value| wanted.is_empty() || wanted.iter().any(|one| fits(one, value)))
         };
-        let is_older = |below: &String| version.is_some_and(|version| numbers(version) < numbers(below));
+        let version = version.map(numbers).filter(|version| !version.is_empty());
+        let is_older = |below: &String| version.as_ref().is_some_and(|version| *version < numbers(below));
         self.env.iter().all(is_set) && self.below.as_ref().is_none_or(is_older)
     }
 }
@@ -65,7 +66,9 @@ mod tests {
         assert!(elsewhere.holds(Some("2.1.197"), &url("http://127.0.0.1:9")));
         assert!(!elsewhere.holds(Some("2.1.197"), &url("https://API.example/v1")));
         assert!(!elsewhere.holds(Some("2.1.325"), &url("http://127.0.0.1:9")));
-        assert!(!elsewhere.holds(None, &url("http://127.0.0.1:9")), "an unknown version is not old");
+        for unknown in [None, Some(""), Some("abc")] {
+            assert!(!elsewhere.holds(unknown, &url("http://127.0.0.1:9")), "an unknown version is not old");
+        }
         assert!(condition(r#"{"env":{"ANY":[]}}"#).holds(None, &environment(&[("ANY", "x")])));
     }
 }

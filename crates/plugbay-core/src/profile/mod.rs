@@ -223,7 +223,8 @@ impl Profiles {
 
     /// Takes every host for the one of this name; gives it back if there is none.
     pub fn forced(mut self, name: &str) -> Result<Self, String> {
-        let wanted = self.iter().find(|profile| profile.name.eq_ignore_ascii_case(name)).cloned();
+        let is_wanted = |profile: &&Profile| profile.name.eq_ignore_ascii_case(name);
+        let wanted = self.iter().chain([self.unknown()]).find(is_wanted).cloned();
         self.forced = Some(wanted.ok_or_else(|| name.to_owned())?);
         Ok(self)
     }

@@ -105,8 +105,10 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
         listing if listing.has_suites() => SUITE,
         _ => ALL,
     });
-    if listing.is_some_and(Listing::is_plain) {
-        return whole(snapshot, how, longest);
+    if listing.is_some_and(Listing::is_plain)
+        && let Some(text) = whole(snapshot, how, longest)
+    {
+        return text;
     }
     let purpose = |server: ServerName| {
         let offer = snapshot.catalog.get(&server).map(|entry| &entry.offer);
@@ -124,8 +126,9 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
     how + &lines
 }
 
-/// Everything that servers say, as they say it: a single server's words are all that a model gets.
-fn whole(snapshot: &Snapshot, how: How, longest: usize) -> String {
+/// Everything that servers say, as they say it: a single server's words are all that a model gets. `None` if there is
+/// too little room to say something of each.
+fn whole(snapshot: &Snapshot, how: How, longest: usize) -> Option<String> {
     let servers = snapshot.servers();
     let mut said = Vec::new();
     let mut lines = String::new();
@@ -142,23 +145,19 @@ fn whole(snapshot: &Snapshot, how: How, longest: usize) -> String {
         }
     }
     if let ([(_, text)], true) = (&said[..], servers.len() == 1) {
-        return shortened(text, longest);
+        return Some(shortened(text, longest));
     }
     let how = shortened(if servers.len() == 1 { how.one } else { how.several }, longest);
     let lines = shortened(&lines, longest.saturating_sub(how.len()));
     let head = |server: &ServerName| format!("\n\n# {server}\n");
     let heads: usize = said.iter().map(|(server, _)| head(server).len()).sum();
-    let room = longest.saturating_sub(how.len() + lines.len() + heads);
+    let room = longest.checked_sub(how.len() + lines.len() + heads)?;
     let share = fair_share(said.iter().map(|(_, text)| text.len()), room);
-    let mut text = how + &lines;
-    for (server, words) in said {
-        let section = head(server) + &shortened(words, share);
-        // A heading alone, or a few letters, would tell nothing.
-        if share >= SHORTEST_LINE.min(words.len()) && text.len() + section.len() <= longest {
-            text.push_str(&section);
-        }
+    if said.iter().any(|(_, words)| share < SHORTEST_LINE.min(words.len())) {
+        return None;
     }
-    text
+    let sections = said.iter().map(|(server, words)| head(server) + &shortened(words, share));
+    Some(how + &lines + &sections.collect::<String>())
 }
 
 /// The most that each may have, so that all fit: who needs less leaves the rest to the others.
@@ -259,19 +258,25 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Cut at the end of a sentence if there is one in time, else at a word.
-pub(super) fn shortened(line: &str, room: usize) -> String {
-    if line.len() <= room {
-        return line.to_owned();
+/// Cut at the end of a sentence or a line if there is one in time, else at a word, else anywhere.
+pub(super) fn shortened(text: &str, room: usize) -> String {
+    if text.len() <= room {
+        return text.to_owned();
     }
     let Some(room) = room.checked_sub("…".len()) else { return String::new() };
-    let end = (0..=room).rev().find(|at| line.is_char_boundary(*at)).unwrap_or_default();
-    let cut = &line[..end];
-    if let Some(end) = cut.rfind(". ") {
-        return cut[..=end].to_owned();
+    let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let cut = &text[..end];
+    // A short line ends with its first sentence, if need be; of a long text no more is lost than must be.
+    let early = if room < LINES[0] * 2 { room / 4 } else { room / 5 * 4 };
+    let sentence = [". ", ".\n", "\n", "。"].into_iter().filter_map(|mark| {
+        let behind = cut.rfind(mark)? + mark.trim_end().len();
+        (behind >= early.max(1)).then_some(behind)
+    });
+    if let Some(end) = sentence.max() {
+        return cut[..end].trim_end().to_owned();
     }
-    let word = cut.rfind(' ').unwrap_or(cut.len());
-    format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ']))
+    let word = cut.rfind(char::is_whitespace).filter(|at| *at >= early).unwrap_or(cut.len());
+    format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ', '\n']))
 }
 
 #[cfg(test)]
@@ -339,6 +344,29 @@ mod tests {
                 "the long leave room for the short: {text}"
             );
         }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_near_its_limit_whatever_it_is_made_of() {
+        let list =
+            "# Memory\n\nStores facts. Use it so:\n\n".to_owned() + &"- one rule of many\n".repeat(300);
+        let prose = "Use it. ".to_owned() + &"no end of this sentence in sight ".repeat(300);
+        for text in [list.as_str(), &prose, &"使用服务器".repeat(900), &"这是一句话。".repeat(900)]
+        {
+            let cut = shortened(text, 4096);
+            assert!(cut.len() <= 4096 && cut.len() > 3200, "{}: {cut}", cut.len());
+        }
+        let line = shortened(&format!("- s: {}", "機能".repeat(200)), 240);
+        assert!(line.len() > 200, "{line}");
+    }
+
+    #[test]
+    fn many_servers_are_named_where_there_is_no_room_for_their_words() {
+        let words = "Looks after the things of one department. ".repeat(20);
+        let name = |number: usize| format!("server-{number}");
+        let add = |catalog: Catalog, number: usize| with(&catalog, &name(number), None, Some(&words));
+        let text = passed_through(&(0..100).fold(Catalog::default(), add), 4096);
+        assert!(text.len() <= 4096 && (0..100).all(|number| text.contains(&name(number))), "{text}");
     }
 
     #[test]

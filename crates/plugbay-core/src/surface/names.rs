@@ -61,11 +61,13 @@ impl Names {
             numbers.extend(number.map(|_| None));
             shown.push(NamedTool::new(number, allowed, resources, limit));
         }
-        let shadowed = give_way_to_local(&mut shown, catalog, layout);
-        let ambiguous = name_in_full(&mut shown, catalog, layout);
+        let servers = all_servers(catalog, layout);
         if identifiers {
-            name_as_identifiers(&mut shown, limit);
+            name_as_identifiers(&mut shown, &servers, limit);
         }
+        let local = LocalNames { servers: &servers, identifiers };
+        let shadowed = give_way_to_local(&mut shown, local);
+        let ambiguous = name_in_full(&mut shown, local);
         let collisions = wanted_twice(&mut shown);
         shown.retain(|one| !collisions.contains(&one.found.exposed));
         for (place, one) in (0..).zip(&shown) {
@@ -79,8 +81,6 @@ impl Names {
         let remotes = unlisted.clone().filter(|(_, exposure)| exposure.remote);
         let unlisted_remotes = remotes.map(|(server, _)| server.clone()).collect();
         let unlisted = unlisted.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-        let servers =
-            catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys()).cloned().collect();
         let (undecided, list) = (OnceLock::new(), OnceLock::new());
         Self {
             tools,
@@ -348,11 +348,11 @@ impl NamedTool {
 
 /// Gives remote tools their full names where a local tool has the name, or where the name reads like one of a local
 /// server: a remote must not be able to take a local tool's calls. Returns the names given up.
-fn give_way_to_local(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> Vec<String> {
+fn give_way_to_local(shown: &mut [NamedTool], servers: LocalNames<'_>) -> Vec<String> {
     let local: BTreeSet<String> =
         shown.iter().filter(|one| !one.remote).map(|one| one.exposed().to_lowercase()).collect();
     let gives_way =
-        |one: &NamedTool| local.contains(&one.exposed().to_lowercase()) || reads_joined(one, catalog, layout);
+        |one: &NamedTool| local.contains(&one.exposed().to_lowercase()) || reads_joined(one, servers);
     let mut shadowed = Vec::new();
     for one in shown.iter_mut().filter(|one| one.remote) {
         if gives_way(one) {
@@ -365,9 +365,9 @@ fn give_way_to_local(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout
 
 /// Gives bare tools their full names where two want the same one, or where the name reads like a tool
 /// of another server: a server must not be able to take another's calls. Returns the names given up.
-fn name_in_full(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> Vec<String> {
+fn name_in_full(shown: &mut [NamedTool], servers: LocalNames<'_>) -> Vec<String> {
     let mut ambiguous = wanted_twice(shown);
-    let joined = shown.iter().filter(|one| reads_joined(one, catalog, layout));
+    let joined = shown.iter().filter(|one| reads_joined(one, servers));
     ambiguous.extend(joined.map(|one| one.exposed().to_owned()));
     ambiguous.retain(|name| shown.iter().any(|one| one.exposed() == name && one.is_bare()));
     ambiguous.sort();
@@ -378,29 +378,60 @@ fn name_in_full(shown: &mut [NamedTool], catalog: &Catalog, layout: &Layout) -> 
     ambiguous
 }
 
-/// Gives tools the names of functions. Where two become one, a name that had to change gets a mark, so that no tool
-/// loses its name.
-fn name_as_identifiers(shown: &mut [NamedTool], limit: usize) {
+/// Gives tools the names of functions, before anything is said of bare names: those give way as they do elsewhere. Where
+/// two names with a server in front become one, or two servers', a name that had to change gets a mark, so that no tool
+/// loses its name and none has the name of another server's.
+fn name_as_identifiers(shown: &mut [NamedTool], servers: &BTreeSet<ServerName>, limit: usize) {
     let mut wanted: HashMap<String, usize> = HashMap::new();
-    for one in shown.iter() {
-        *wanted.entry(name::identifier(one.exposed())).or_default() += 1;
+    let names = shown.iter().map(|one| one.full.as_str());
+    for name in names.chain(servers.iter().map(ServerName::as_str)) {
+        *wanted.entry(name::identifier(name)).or_default() += 1;
     }
+    let natural: BTreeSet<String> =
+        shown.iter().map(|one| &one.full).filter(|full| name::identifier(full) == **full).cloned().collect();
     for one in shown.iter_mut() {
-        let plain = name::identifier(one.exposed());
-        if plain != one.exposed() {
-            let alone = wanted.get(&plain) == Some(&1) && plain.len() <= limit;
-            one.found.exposed = if alone { plain } else { name::marked_identifier(one.exposed(), limit) };
+        let (is_bare, plain) = (one.is_bare(), name::identifier(&one.full));
+        let is_only = |name: &str| wanted.get(name) == Some(&1);
+        if plain != one.full {
+            let server = name::identifier(one.found.target.server.as_str());
+            let mut marked = name::marked_identifier(&one.full, limit);
+            while natural.contains(&marked) {
+                marked.push('_');
+            }
+            let alone = is_only(&plain) && is_only(&server) && plain.len() <= limit;
+            one.full = if alone { plain } else { marked };
         }
+        one.found.exposed = if is_bare { name::identifier(one.exposed()) } else { one.full.clone() };
     }
 }
 
-/// Names of servers that differ only in case are the same.
-fn reads_joined(one: &NamedTool, catalog: &Catalog, layout: &Layout) -> bool {
+fn all_servers(catalog: &Catalog, layout: &Layout) -> BTreeSet<ServerName> {
+    catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys()).cloned().collect()
+}
+
+/// The servers whose names no other server's tool may have in front.
+#[derive(Clone, Copy)]
+struct LocalNames<'a> {
+    servers: &'a BTreeSet<ServerName>,
+    /// Their names are parts of identifiers.
+    identifiers: bool,
+}
+
+impl LocalNames<'_> {
+    /// Names of servers that differ only in case are the same.
+    fn have(self, read: &str) -> bool {
+        self.servers.iter().any(|server| {
+            let is_identifier =
+                || self.identifiers && name::identifier(server.as_str()).eq_ignore_ascii_case(read);
+            server.as_str().eq_ignore_ascii_case(read) || is_identifier()
+        })
+    }
+}
+
+fn reads_joined(one: &NamedTool, servers: LocalNames<'_>) -> bool {
     let server = name::split(one.exposed()).map(|(server, _)| server);
-    let mut servers = catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys());
     let is_builtin = || BuiltinTool::named(&one.exposed().to_lowercase()).is_some();
-    let reads_like = |read: &str| servers.any(|server| server.as_str().eq_ignore_ascii_case(read));
-    one.is_bare() && (server.is_some_and(reads_like) || is_builtin())
+    one.is_bare() && (server.is_some_and(|read| servers.have(read)) || is_builtin())
 }
 
 /// Sorts by exposed name and returns those that stand there more than once.

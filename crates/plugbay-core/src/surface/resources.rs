@@ -93,7 +93,8 @@ impl Resources {
     /// who has a template that fits, who lists others of its kind, or the only one that has any at all.
     pub fn resources_at(&self, uri: &str) -> SmallVec<[Place; 1]> {
         let known = self.known_at(uri);
-        if !known.is_empty() {
+        // A URI that names a server is never another's.
+        if !known.is_empty() || unmapped(uri).is_some() {
             return known;
         }
         let of_kind = self.only_keeper(|schemes| schemes.contains(&scheme(uri)?).then_some(()));
@@ -106,10 +107,9 @@ impl Resources {
         if let Some(places) = self.uri_index.get(uri) {
             return places.clone();
         }
-        if let Some((server, own)) = unmapped(uri)
-            && (self.keepers.contains_key(&server) || self.paged.contains(&server))
-        {
-            return SmallVec::from_iter([Place { server, quoted: quoted(&own) }]);
+        if let Some((server, own)) = unmapped(uri) {
+            let has_any = self.keepers.contains_key(&server) || self.paged.contains(&server);
+            return has_any.then(|| Place { server, quoted: quoted(&own) }).into_iter().collect();
         }
         let fitting = || self.template_index.iter().filter(|(start, _)| uri.starts_with(start.as_str()));
         let longest = fitting().map(|(start, _)| start.len()).max();
@@ -118,6 +118,11 @@ impl Resources {
             .map(|(_, place)| &place.server)
             .collect();
         servers.into_iter().map(|server| unlisted(server, uri)).collect()
+    }
+
+    /// Whether tools of any server have pages.
+    pub fn has_any_pages(&self) -> bool {
+        !self.paged.is_empty()
     }
 
     /// Whether tools of a server have pages.
@@ -328,6 +333,17 @@ mod tests {
         let all: Vec<_> =
             resources.resources_at("x://2").into_iter().map(|place| place.server.to_string()).collect();
         assert_eq!(all, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_uri_that_names_a_server_is_never_asked_of_another() {
+        let templates = [r#"{"uriTemplate":"plugbay://{+x}"}"#, r#"{"uriTemplate":"ui://plugbay/{+x}"}"#];
+        let only = server(&Catalog::default(), "only", &[], &templates, &[]);
+        let resources = resources(&only);
+        for uri in ["plugbay://gone/x://1", "ui://plugbay/gone/app/main"] {
+            assert_eq!(resources.resources_at(uri).len(), 0, "{uri}");
+        }
+        assert_eq!(resources.resources_at("plugbay://only/x://1").len(), 1);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::observed::Observed;
 use crate::{
-    apps::AnswerUris,
+    answer_uris::AnswerUris,
     context::RequestContext,
     destination::Route,
     message::Request,

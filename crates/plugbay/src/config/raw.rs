@@ -206,7 +206,7 @@ object! {
         "mostTools" => most_tools: Count,
         /// From this many tools on, the host hides tools behind its own search.
         "defersFrom" => defers_from: Count,
-        /// `true`: the host runs code that calls tools. It gets every tool, names are identifiers, and there are no instructions.
+        /// `true`: the host runs code that calls tools. Names are identifiers, `auto` gives it `all`, and with every tool listed there are no instructions.
         "codeMode" => code_mode: bool,
         /// `true`: the host's own search reads titles. The title of a tool then names its server and the tool.
         "findsByTitle" => finds_by_title: bool,

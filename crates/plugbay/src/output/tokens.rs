@@ -101,7 +101,8 @@ fn explain(text: &mut String, conversation: &ConversationCosts, style: Style) {
     let words = format!(
         "FIRST: added to the first request. MORE: turns to find tools. C: a token that the model's provider remembers \
          counts a tenth. WORST: over the cheapest mode, where that is the most. Nobody knows how long a conversation will be, so auto takes the mode \
-         with the least WORST; all counts {IN_SIGHT}% less, since the host sees each tool."
+         with the least WORST; all counts {IN_SIGHT}% less, since the host sees each tool. A host that hides tools itself, or \
+         whose own code calls them, gets all."
     );
     text.push_str(&style.dim(&paragraph(words)));
     text.push('\n');
