@@ -35,20 +35,13 @@ pub struct Gateway {
     pub host_registry: Arc<HostRegistry>,
     /// The calls of all hosts.
     pub suspended: Arc<SuspendedCalls>,
-    /// Notified when a host has declared its capabilities, which servers need when they start.
-    pub opened: Arc<Notify>,
-    /// Hears what each host has declared: servers may have other lists for it.
-    pub host_declared: HostDeclared,
-    /// Notified when a host has got its first tool list, so that work of low priority can begin.
-    pub first_list: Arc<Notify>,
+    pub host_events: HostEvents,
     /// Counts the tools that are used, if the settings want it.
     pub usage_counts: Arc<UsageCounts>,
     /// The tools used most so far, for a new conversation.
     pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
     /// The hosts that are connected.
     pub connected_hosts: ConnectedHosts,
-    /// Notified when a host has activated or deactivated tools.
-    pub switched: Arc<Notify>,
     /// The embedding table for search.
     pub table: fn() -> Option<Arc<EmbeddingTable>>,
     /// Ranks search hits with a model.
@@ -59,6 +52,19 @@ pub struct Gateway {
     pub session_views: Option<SessionViews>,
     /// The sender of the requests; over HTTP each session has its own.
     pub principal: Principal,
+}
+
+/// What becomes known of hosts.
+#[derive(Clone)]
+pub struct HostEvents {
+    /// Notified when a host has declared its capabilities, which servers need when they start.
+    pub opened: Arc<Notify>,
+    /// Hears what each host has declared: servers may have other lists for it.
+    pub declared: HostDeclared,
+    /// Notified when a host has got its first tool list, so that work of low priority can begin.
+    pub first_list: Arc<Notify>,
+    /// Notified when a host has activated or deactivated tools.
+    pub switched: Arc<Notify>,
 }
 
 /// Hears what a host has declared.

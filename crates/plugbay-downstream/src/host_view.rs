@@ -154,8 +154,6 @@ struct ChosenMode {
     mode: Mode,
     /// The automatic choice, unless the mode is configured.
     choice: Option<Choice>,
-    /// The servers that the host may activate have been started.
-    has_prepared: bool,
 }
 
 impl ChosenMode {
@@ -333,15 +331,6 @@ impl HostView {
         (view, state.chosen.as_ref().and_then(|chosen| chosen.choice.clone()))
     }
 
-    /// True once, if `auto` has chosen mode `activate`, which promises warm servers. Configured modes keep that promise
-    /// from the start.
-    pub(crate) fn owes_warm_servers(&self) -> bool {
-        let mut state = self.lock();
-        let owes = |chosen: &&mut ChosenMode| chosen.configured.is_none() && chosen.mode == Mode::Activate;
-        let chosen = state.chosen.as_mut().filter(owes);
-        chosen.is_some_and(|chosen| !std::mem::replace(&mut chosen.has_prepared, true))
-    }
-
     pub(crate) fn switch(&self, servers: &Arc<dyn Servers>, change: impl FnOnce(&mut Active)) {
         if !self.is_persistent() {
             return;
@@ -399,7 +388,7 @@ impl HostView {
             if let Some(choice) = &choice {
                 tracing::info!("mode for {}: {choice}", state.host.name);
             }
-            let chosen = ChosenMode { configured, sizes, mode, choice, has_prepared: false };
+            let chosen = ChosenMode { configured, sizes, mode, choice };
             if let Some(presence) = &mut state.presence {
                 presence.set_mode(chosen.mode_and_reason());
             }

@@ -35,6 +35,6 @@ mod tasks;
 mod write_timeout;
 
 pub use connected_hosts::{ConnectedHost, ConnectedHosts};
-pub use gateway::{Gateway, HostDeclared, SessionView, SessionViews};
+pub use gateway::{Gateway, HostDeclared, HostEvents, SessionView, SessionViews};
 pub use principal::{Grant, Principal};
 pub use suspended::SuspendedCalls;

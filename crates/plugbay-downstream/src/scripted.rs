@@ -25,11 +25,11 @@ use plugbay_core::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Notify, mpsc, watch},
+    sync::{mpsc, watch},
     time::timeout,
 };
 
-use crate::{Gateway, Principal, connected_hosts::ConnectedHosts};
+use crate::{Gateway, HostEvents, Principal, connected_hosts::ConnectedHosts};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
@@ -53,16 +53,18 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         tickets: Arc::new(Tickets::default()),
         host_registry: Arc::default(),
         suspended: Arc::default(),
-        opened: Arc::default(),
-        first_list: Arc::new(Notify::new()),
         usage_counts: Arc::default(),
         learned: Arc::new(Arc::default),
         connected_hosts: ConnectedHosts::default(),
-        switched: Arc::default(),
         table: || None,
         ranker: Arc::default(),
         agents: Arc::default(),
-        host_declared: Arc::new(|_| ()),
+        host_events: HostEvents {
+            opened: Arc::default(),
+            declared: Arc::new(|_| ()),
+            first_list: Arc::default(),
+            switched: Arc::default(),
+        },
         session_views: None,
         principal: Principal::default(),
     };

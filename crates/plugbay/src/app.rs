@@ -1,5 +1,6 @@
 //! Assembles the gateway: the only place that knows all of its parts.
 
+mod catalog_config;
 mod listers;
 #[cfg(test)]
 mod login_tests;
@@ -14,17 +15,15 @@ use std::{
 };
 
 use plugbay_core::{
-    arguments,
     capabilities::ClientCapabilities,
     catalog::Dialect,
     exchange::Servers,
-    failure::Failure,
     host_registry::HostRegistry,
     name::ServerName,
     scope::{self, Launch, Scope, ScopeChoice},
-    surface::{AgentAccess, Layout, Learned, LiveSettings, OwnSkill, Snapshot},
+    surface::{Learned, Snapshot},
 };
-use plugbay_downstream::{ConnectedHosts, Gateway, Principal, SessionViews};
+use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews};
 use plugbay_telemetry::{GatewayState, Telemetry};
 use plugbay_upstream::{
     Attached, Condition, Instances, Observer, Pool, ServerHandle, ServerSet, SessionFile, Sharing, Status,
@@ -37,17 +36,21 @@ use tokio::{
     task::{JoinHandle, JoinSet, spawn_blocking},
 };
 
-use self::{listers::Listers, models::terms};
+use self::{
+    catalog_config::{broken, catalog_config},
+    listers::Listers,
+    models::terms,
+};
 pub use self::{models::choice, scopes::ScopeStatus};
 use crate::{
     cache::Cache,
-    config::{ModelSource, ServerSettings, Settings, identity},
+    config::{ServerSettings, Settings},
     embeddings, files,
     log_files::LogFiles,
     logins::{self, LoginPlaces},
-    publisher::{CatalogConfig, Note, Publisher, Reconfigure, Surroundings},
+    publisher::{Note, Publisher, Reconfigure, Surroundings},
     sessions::{self, Common, Sessions},
-    skill_text, telemetry,
+    telemetry,
     usage::Usage,
     warmth::Warmth,
 };
@@ -172,16 +175,18 @@ impl App {
             tickets: Arc::clone(&instances.tickets),
             host_registry,
             suspended: Arc::default(),
-            opened: Arc::default(),
-            first_list: Arc::new(Notify::new()),
+            host_events: HostEvents {
+                opened: Arc::default(),
+                declared: Arc::new(move |host| _ = notes.send(Note::Declared(host))),
+                first_list: Arc::default(),
+                switched,
+            },
             usage_counts: Arc::clone(&usage.counts),
             learned: learned(Arc::clone(&usage), publisher.snapshots()),
             connected_hosts: ConnectedHosts::default(),
-            switched,
             table: embeddings::table,
             ranker: Arc::default(),
             agents: Arc::default(),
-            host_declared: Arc::new(move |host| _ = notes.send(Note::Declared(host))),
             session_views: sessions.clone().map(views),
             principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
         };
@@ -451,14 +456,6 @@ fn startable(settings: &Settings) -> impl Iterator<Item = (&ServerSettings, &Ser
     settings.servers.iter().filter_map(|server| Some((server, server.spec.as_ref().ok()?)))
 }
 
-fn broken(settings: &Settings) -> BTreeMap<ServerName, Arc<Failure>> {
-    let reason = |server: &ServerSettings| {
-        let failure = Failure::new(server.spec.as_ref().err()?, Vec::new());
-        Some((server.name.clone(), Arc::new(failure)))
-    };
-    settings.servers.iter().filter_map(reason).collect()
-}
-
 /// Returns the most used tools for a conversation that begins.
 fn learned(
     usage: Arc<Usage>,
@@ -478,47 +475,4 @@ fn shared_servers(settings: &Settings, project: &Path) -> BTreeSet<ServerName> {
     let is_shared = |server: &ServerSettings, spec| scope_of(server, spec, project).scope != Scope::Session;
     let shared = startable(settings).filter(|(server, spec)| is_shared(server, spec));
     shared.map(|(server, _)| server.name.clone()).collect()
-}
-
-fn catalog_config(settings: &Settings, shared: BTreeSet<ServerName>) -> CatalogConfig {
-    let exposures = settings.servers.iter().map(|server| (server.name.clone(), server.exposure.clone()));
-    let layout = Layout {
-        mode: settings.mode,
-        exposures: exposures.collect(),
-        name_limit: settings.limits.name_length,
-        admin_tools: settings.admin_tools,
-        split: settings.split_execute,
-        hosts: settings.hosts.clone(),
-        agents: match settings.natural_language.as_ref().map(|chosen| &chosen.model) {
-            None => AgentAccess::Nobody,
-            Some(ModelSource::Remote(_)) => AgentAccess::Everybody,
-            Some(ModelSource::Host) => AgentAccess::Lenders,
-        },
-        agent_servers: settings.natural_language.as_ref().and_then(|chosen| chosen.servers.clone()),
-        settings: live(settings),
-        skill: OwnSkill::new(&skill_text::served()).map(Arc::new),
-        problems: settings.problems(),
-    };
-    let servers = settings.servers.iter().map(|server| {
-        let identity = server.spec.as_ref().ok().map(identity);
-        (server.name.clone(), identity)
-    });
-    CatalogConfig {
-        layout: Arc::new(layout),
-        servers: servers.collect(),
-        shared,
-        broken: broken(settings),
-        list_wait: settings.list_wait,
-    }
-}
-
-fn live(settings: &Settings) -> LiveSettings {
-    LiveSettings {
-        search_limit: settings.search.hits,
-        repair: if settings.repair { arguments::Mode::Repair } else { arguments::Mode::CheckOnly },
-        message_limit: settings.limits.message,
-        learn: settings.learn,
-        call_limits: settings.limits.calls,
-        list_wait: settings.list_wait,
-    }
 }

@@ -64,9 +64,9 @@ pub async fn look_after(
 async fn warm_up(app: &App) {
     let gateway = app.gateway();
     if app.snapshots().borrow().settled {
-        let _ = timeout(START_DELAY, gateway.first_list.notified()).await;
+        let _ = timeout(START_DELAY, gateway.host_events.first_list.notified()).await;
     } else {
-        let _ = timeout(START_DELAY, gateway.opened.notified()).await;
+        let _ = timeout(START_DELAY, gateway.host_events.opened.notified()).await;
     }
     app.refresh();
 }

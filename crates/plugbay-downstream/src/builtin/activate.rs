@@ -266,7 +266,7 @@ async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Activ
         return;
     }
     let notified = session.notify_list_changes();
-    session.gateway().switched.notify_one(); // over HTTP other sessions may share the host view
+    session.gateway().host_events.switched.notify_one(); // over HTTP other sessions may share the host view
     if host_view.shows_changes() && (notified || host_view.is_shared()) {
         let host = host_view.host();
         if timeout(host.pause(), listed).await.is_ok() {

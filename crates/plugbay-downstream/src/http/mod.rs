@@ -138,7 +138,7 @@ pub async fn serve(
     if gateway.host_registry.add_capabilities(ClientCapabilities::ALL) {
         gateway.servers.client_capabilities_grew();
     }
-    gateway.opened.notify_one();
+    gateway.host_events.opened.notify_one();
     let budget = Budget::new(limits.waiting);
     let sessions = Sessions::new(Arc::clone(&budget));
     let shared = Arc::new(Shared {
@@ -177,7 +177,7 @@ pub async fn serve(
             },
             Some(_) = open.join_next() => {}
             Ok(()) = snapshots.changed() => shared.live_sessions.each(Session::catalog_changed),
-            () = shared.gateway.switched.notified() => shared.live_sessions.each(Session::catalog_changed),
+            () = shared.gateway.host_events.switched.notified() => shared.live_sessions.each(Session::catalog_changed),
             () = callers.changed() => shared.revoke(&callers.gone()),
             _ = sweep.tick() => {
                 shared.sessions.sweep(Instant::now());

@@ -55,7 +55,7 @@ pub(super) async fn list(
     session_key::name(headers)?; // it changes nothing here, but a wrong one is better known now than at the call
     shared.gateway.settled().await;
     shared.access.check_token(headers).await?; // it may be revoked by now
-    shared.gateway.first_list.notify_one();
+    shared.gateway.host_events.first_list.notify_one();
     let snapshot = shared.used_by(caller).snapshot();
     let list = snapshot.names.list();
     Ok(document(headers, &list.body, &list.tag))

@@ -24,7 +24,7 @@ impl Session {
         *known = Some(Arc::clone(&declared));
         drop(known);
         self.host_view.declaration_changed();
-        (self.gateway.host_declared)(declared);
+        (self.gateway.host_events.declared)(declared);
     }
 
     /// A modern host declares its capabilities in each request.
@@ -37,7 +37,7 @@ impl Session {
             let known_lists = KnownLists::all(&self.snapshot());
             self.lock().known_lists = known_lists;
         }
-        self.gateway.opened.notify_one();
+        self.gateway.host_events.opened.notify_one();
     }
 
     /// Adds the host's capabilities to the host registry. Servers learn of new ones.

@@ -35,18 +35,10 @@ impl Session {
     pub(crate) fn list_sent(&self, snapshot: &Snapshot, kind: Kind) {
         self.lock().known_lists.note(snapshot, kind);
         if kind == Kind::Tools {
-            self.gateway.first_list.notify_one();
+            self.gateway.host_events.first_list.notify_one();
             self.host_view.tools_listed();
-            self.prepare_servers(snapshot);
         }
         self.catalog_changed(); // the catalog may have changed since the snapshot
-    }
-
-    /// Starts the servers that the host may activate, if `auto` has chosen that mode for it.
-    fn prepare_servers(&self, snapshot: &Snapshot) {
-        if self.host_view.owes_warm_servers() {
-            snapshot.servers().iter().for_each(|server| self.gateway.servers.prepare(server));
-        }
     }
 
     /// Opens a `subscriptions/listen` request. `false`: its id is in use.

@@ -280,7 +280,7 @@ impl Session {
         self.gateway.host_registry.joined(self.me.clone());
         self.gateway.host_registry.reads(self.me.clone());
         self.add_capabilities(client_capabilities, extensions);
-        self.gateway.opened.notify_one();
+        self.gateway.host_events.opened.notify_one();
     }
 
     pub(crate) fn has_roots(&self) -> bool {

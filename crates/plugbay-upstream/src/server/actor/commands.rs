@@ -84,7 +84,7 @@ impl Actor {
             _ => {}
         }
         link.request(ticket, request.render(ticket.0));
-        self.is_touched = true;
+        self.listing.is_touched = true;
         let unlimited = matches!(task_role, TaskRole::Await(_)).then_some(Duration::MAX);
         self.tasks.sending(ticket, &caller, task_role);
         self.note_host(&caller);

@@ -132,8 +132,8 @@ impl Actor {
         self.opened = opened;
         self.log_return();
         self.lists.restarted();
-        self.is_touched = false;
-        (self.change_listed, self.change_noted) = (None, None);
+        self.listing.is_touched = false;
+        (self.listing.change_listed, self.listing.change_noted) = (None, None);
         self.subscriptions.restarted();
         self.lifecycle.started(self.now);
         self.end_logins();
@@ -236,7 +236,7 @@ impl Actor {
         self.links.current = Current::Down;
         self.links.slot = None;
         self.links.start_ended();
-        (self.change_listed, self.change_noted) = (None, None);
+        (self.listing.change_listed, self.listing.change_noted) = (None, None);
         self.withdraw_all_requests();
         let failure = Arc::new(failure);
         self.log_failure(&failure);
@@ -450,7 +450,7 @@ impl Actor {
     }
 
     pub(super) fn report(&self, outcome: &Result<Arc<Offer>, Arc<Failure>>) {
-        self.context.observers.report(outcome, self.speech.dialect, &self.list_terms, None);
+        self.context.observers.report(outcome, self.speech.dialect, &self.listing.terms, None);
     }
 
     pub(super) fn publish_status(&self) {

@@ -33,8 +33,8 @@ impl Actor {
         if self.is_listing() {
             return self.lists.repeat();
         }
-        self.list_terms = ListTerms { told: self.told(), untouched: !self.is_touched };
-        self.change_listed = self.change_noted.take();
+        self.listing.terms = ListTerms { told: self.told(), untouched: !self.listing.is_touched };
+        self.listing.change_listed = self.listing.change_noted.take();
         self.continue_listing(Listing::begin(self.opened.capabilities));
     }
 
@@ -48,7 +48,7 @@ impl Actor {
 
     /// Hosts have more capabilities than a modern server was told when it last listed.
     pub(super) fn list_for_more(&mut self) {
-        let Declaration { capabilities, extensions } = &self.list_terms.told;
+        let Declaration { capabilities, extensions } = &self.listing.terms.told;
         let is_open = self.opened.era == Some(Era::Modern) && self.lists.has_listed();
         if is_open && !self.context.host_registry.is_told(*capabilities, extensions) {
             self.list();
@@ -62,7 +62,7 @@ impl Actor {
         } else if self.lists.changed(self.now) {
             self.list();
         } else {
-            self.change_noted = None; // the answers of calls do not wait for a listing that was put off
+            self.listing.change_noted = None; // the answers of calls do not wait for a listing that was put off
         }
     }
 
@@ -72,7 +72,7 @@ impl Actor {
         let concerns = |ticket: Ticket| during.is_none_or(|during| during == ticket);
         for (ticket, waiting) in self.pending.entries().filter(|(ticket, _)| concerns(*ticket)) {
             if let Waiting::Host(caller) = waiting {
-                caller.lists_changing(ticket, self.change_noted.get_or_insert_default());
+                caller.lists_changing(ticket, self.listing.change_noted.get_or_insert_default());
             }
         }
         self.lists_changed();
@@ -89,7 +89,7 @@ impl Actor {
         let Some(link) = self.links.up_mut() else { return };
         let ticket = self.context.tickets.next();
         let meta = (self.opened.era == Some(Era::Modern)).then(|| {
-            let Declaration { capabilities, extensions } = self.list_terms.told.clone();
+            let Declaration { capabilities, extensions } = self.listing.terms.told.clone();
             request::modern_meta_for(capabilities, extensions, None, false)
         });
         link.request(ticket, request::write(ticket, listing.method(), &listing.params(meta.as_deref())));
@@ -137,7 +137,7 @@ impl Actor {
 
     /// A server that has listed its tools before keeps them; any other is of no use.
     pub(super) fn list_failed(&mut self, what: String) {
-        self.change_listed = None;
+        self.listing.change_listed = None;
         if self.lists.has_listed() {
             tracing::warn!(server = %self.spec.name, "its tools stay as they were: it {what}");
         } else {
@@ -159,9 +159,9 @@ impl Actor {
         let offer = Offer::new(self.speech.dialect, info.clone(), instructions.clone(), tools)
             .with_items(*capabilities, stock)
             .extended(extensions.clone());
-        let change = self.change_listed.take();
+        let change = self.listing.change_listed.take();
         let (outcome, dialect) = (Ok(Arc::new(offer)), self.speech.dialect);
-        self.context.observers.report(&outcome, dialect, &self.list_terms, change.as_ref());
+        self.context.observers.report(&outcome, dialect, &self.listing.terms, change.as_ref());
         drop(change);
         self.queue.started(&Ok(()));
         self.send_waiting();

@@ -74,14 +74,20 @@ pub(super) struct Actor {
     server_requests: ServerRequests,
     tasks: Tasks,
     lists: ListSchedule,
+    listing: ListingState,
+    subscriptions: Subscriptions,
+}
+
+/// What the lists of the server are made for.
+#[derive(Default)]
+struct ListingState {
     /// What the listing under way, or else the last one, is made for.
-    list_terms: ListTerms,
+    terms: ListTerms,
     /// Hosts have sent requests to this process.
     is_touched: bool,
     /// A change that the listing under way will show, and one that the next will.
     change_listed: Option<Arc<ListChange>>,
     change_noted: Option<Arc<ListChange>>,
-    subscriptions: Subscriptions,
 }
 
 /// The other ends of what handles of the server have.
@@ -155,10 +161,7 @@ impl Actor {
             server_requests: ServerRequests::default(),
             tasks: Tasks::default(),
             lists: ListSchedule::default(),
-            list_terms: ListTerms::default(),
-            is_touched: false,
-            change_listed: None,
-            change_noted: None,
+            listing: ListingState::default(),
             subscriptions: Subscriptions::default(),
             spec,
         }
