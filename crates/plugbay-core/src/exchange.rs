@@ -237,11 +237,6 @@ pub trait Servers: Send + Sync {
     /// Starts the server if it is not running, however lately it has failed.
     fn warm(&self, server: &ServerName, warmed: Warmed);
 
-    /// A host may want the server soon: it starts when no other start is more urgent.
-    fn prepare(&self, server: &ServerName) {
-        let _ = server;
-    }
-
     /// Somebody has its tools in sight: it is not put to rest.
     fn hold(&self, server: &ServerName);
 

@@ -113,12 +113,6 @@ impl Servers for Pool {
         }
     }
 
-    fn prepare(&self, server: &ServerName) {
-        if let Some(handle) = self.servers().handles.get(server).filter(|_| self.is_idle(server)) {
-            handle.refresh();
-        }
-    }
-
     fn hold(&self, server: &ServerName) {
         self.change_holders(server, |count| count + 1);
     }

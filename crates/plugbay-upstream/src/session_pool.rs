@@ -245,14 +245,6 @@ impl Servers for SessionPool {
         }
     }
 
-    fn prepare(&self, server: &ServerName) {
-        match self.own(server) {
-            Ok(handle) if handle.status().borrow().condition == Condition::Idle => handle.refresh(),
-            Ok(_) => {}
-            Err(pool) => pool.prepare(server),
-        }
-    }
-
     fn hold(&self, server: &ServerName) {
         self.change_holders(server, |count| count + 1);
         self.pool.hold(server);

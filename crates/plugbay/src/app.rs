@@ -144,15 +144,15 @@ impl App {
             spawn_blocking(move || sessions::remove_old_files(&folder, SystemTime::now()));
         }
         instances.starts.set_slots(settings.limits.starts);
-        let (published, published_inbox) = mpsc::unbounded_channel();
+        let (list_changes, list_changes_inbox) = mpsc::unbounded_channel();
         let mut publisher = Publisher::new(Surroundings {
             cache: Cache::new(cache_folder),
             host_registry: Arc::clone(&host_registry),
             jobs,
-            published: many.then_some(published),
+            published: many.then_some(list_changes),
         });
         let warmth = Warmth::new(settings, publisher.confirmations());
-        let shared = many.then(|| shared_servers(settings, &project)).unwrap_or_default();
+        let shared = if many { shared_servers(settings, &project) } else { BTreeSet::new() };
         let dialects = publisher.configure(catalog_config(settings, shared));
         let pool = Arc::new(Pool::default());
         let switched: Arc<Notify> = Arc::default();
@@ -164,7 +164,7 @@ impl App {
                 base: publisher.snapshots(),
                 status_changed: Arc::clone(&user.observer.status_changed),
                 switched: Arc::clone(&switched),
-                published: published_inbox,
+                published: list_changes_inbox,
             })
         });
         let listers = Listers::start(Arc::clone(&pool), Arc::clone(&instances), jobs_inbox, notes.clone());

@@ -213,7 +213,7 @@ fn write(job: &Job) -> io::Result<()> {
         Some(CachedLists::Lists(lists)) => lists,
         _ => Vec::new(),
     };
-    let Some(content) = render(&job.server, merged(lists, &job.saved)) else { return Ok(()) };
+    let Some(content) = render(&job.server, &merged(lists, &job.saved)) else { return Ok(()) };
     if content.as_bytes() == before {
         return Ok(());
     }
@@ -282,7 +282,7 @@ fn known_list(stored: StoredList<'_>) -> Option<KnownList> {
     Some(KnownList { declared: declared.collect(), offer: Arc::new(offer), confirmed: stored.confirmed })
 }
 
-fn render(server: &str, lists: Vec<KnownList>) -> Option<String> {
+fn render(server: &str, lists: &[KnownList]) -> Option<String> {
     let texts: Vec<(Vec<String>, String)> = lists
         .iter()
         .map(|list| {

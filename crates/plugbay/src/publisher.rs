@@ -176,15 +176,15 @@ impl Publisher {
                 report = reports.recv() => match report {
                     Some(report) => {
                         // Servers that start together often answer together: one snapshot serves them all.
-                        let mut changes = Vec::from_iter(report.change.clone());
-                        let mut changed = self.take_report(report);
+                        let mut list_changes = Vec::from_iter(report.change.clone());
+                        let mut is_new = self.take_report(report);
                         while let Ok(report) = reports.try_recv() {
-                            changes.extend(report.change.clone());
-                            changed |= self.take_report(report);
+                            list_changes.extend(report.change.clone());
+                            is_new |= self.take_report(report);
                         }
-                        if changed { self.publish() } else { self.publish_unchanged() }
-                        if let Some(published) = self.published.as_ref().filter(|_| !changes.is_empty()) {
-                            let _ = published.send(changes);
+                        if is_new { self.publish() } else { self.publish_unchanged() }
+                        if let Some(published) = self.published.as_ref().filter(|_| !list_changes.is_empty()) {
+                            let _ = published.send(list_changes);
                         }
                         self.ask();
                     }

@@ -137,7 +137,7 @@ impl Actor {
 
     fn warm(&mut self, warmed: Warmed) {
         let admission = self.lifecycle.urged(self.now);
-        if self.links.up().is_some() && self.lists.has_listed() {
+        if self.links.up().is_some() && self.listing.schedule.has_listed() {
             return warmed.tell(Ok(()));
         }
         self.queue.await_start(warmed);

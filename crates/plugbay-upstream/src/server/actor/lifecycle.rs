@@ -131,7 +131,7 @@ impl Actor {
         self.speech.opened(dialect);
         self.opened = opened;
         self.log_return();
-        self.lists.restarted();
+        self.listing.schedule.restarted();
         self.listing.is_touched = false;
         (self.listing.change_listed, self.listing.change_noted) = (None, None);
         self.subscriptions.restarted();
@@ -151,7 +151,7 @@ impl Actor {
     /// A modern server behind a URL wants some arguments repeated in headers, and only its list tells which.
     pub(super) fn awaits_tools(&self) -> bool {
         let is_modern = self.opened.era == Some(Era::Modern);
-        is_modern && !self.lists.has_listed() && matches!(self.links.up(), Some(Link::Http(_)))
+        is_modern && !self.listing.schedule.has_listed() && matches!(self.links.up(), Some(Link::Http(_)))
     }
 
     /// Sends everything that has waited for the server.
@@ -285,7 +285,7 @@ impl Actor {
 
     pub(super) fn tick(&mut self) {
         while self.links.ending.try_join_next().is_some() {}
-        if self.lists.due(self.now) {
+        if self.listing.schedule.due(self.now) {
             self.list();
         }
         self.listen_if_due();
@@ -345,7 +345,7 @@ impl Actor {
                 caller.answered(ticket, Answer::Failed(CallError::TimedOut { server, after, limit }));
             }
             // Many servers do one thing at a time: the list comes after the call.
-            Waiting::Listing(listing) if self.lists.has_listed() && self.is_calling() => {
+            Waiting::Listing(listing) if self.listing.schedule.has_listed() && self.is_calling() => {
                 self.pending.register(ticket, Waiting::Listing(listing), self.now, after, after);
             }
             Waiting::Listing(listing) => {
@@ -459,7 +459,7 @@ impl Actor {
             State::Error { failure, .. } | State::NeedsLogin { failure } => {
                 Condition::Error(Arc::clone(failure))
             }
-            State::Ready { .. } if self.lists.has_listed() => match self.login.needed() {
+            State::Ready { .. } if self.listing.schedule.has_listed() => match self.login.needed() {
                 Some(failure) => Condition::Error(Arc::clone(failure)),
                 None => Condition::Ready,
             },

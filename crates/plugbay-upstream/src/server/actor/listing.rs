@@ -31,7 +31,7 @@ impl Actor {
             return;
         }
         if self.is_listing() {
-            return self.lists.repeat();
+            return self.listing.schedule.repeat();
         }
         self.listing.terms = ListTerms { told: self.told(), untouched: !self.listing.is_touched };
         self.listing.change_listed = self.listing.change_noted.take();
@@ -49,7 +49,7 @@ impl Actor {
     /// Hosts have more capabilities than a modern server was told when it last listed.
     pub(super) fn list_for_more(&mut self) {
         let Declaration { capabilities, extensions } = &self.listing.terms.told;
-        let is_open = self.opened.era == Some(Era::Modern) && self.lists.has_listed();
+        let is_open = self.opened.era == Some(Era::Modern) && self.listing.schedule.has_listed();
         if is_open && !self.context.host_registry.is_told(*capabilities, extensions) {
             self.list();
         }
@@ -58,8 +58,8 @@ impl Actor {
     /// Lists at once, unless there were many changes lately.
     pub(super) fn lists_changed(&mut self) {
         if self.is_listing() {
-            self.lists.repeat();
-        } else if self.lists.changed(self.now) {
+            self.listing.schedule.repeat();
+        } else if self.listing.schedule.changed(self.now) {
             self.list();
         } else {
             self.listing.change_noted = None; // the answers of calls do not wait for a listing that was put off
@@ -138,7 +138,7 @@ impl Actor {
     /// A server that has listed its tools before keeps them; any other is of no use.
     pub(super) fn list_failed(&mut self, what: String) {
         self.listing.change_listed = None;
-        if self.lists.has_listed() {
+        if self.listing.schedule.has_listed() {
             tracing::warn!(server = %self.spec.name, "its tools stay as they were: it {what}");
         } else {
             self.give_up(what);
@@ -151,7 +151,7 @@ impl Actor {
         if tools.len() >= ITEM_LIMIT {
             tracing::warn!(server = %self.spec.name, "plugbay uses only the first {ITEM_LIMIT} of its tools");
         }
-        let changed_meanwhile = self.lists.completed();
+        let changed_meanwhile = self.listing.schedule.completed();
         self.login.served();
         self.links.start_ended();
         self.links.trim_later(self.now);

@@ -143,7 +143,7 @@ impl Actor {
     /// A server that has listed its tools before keeps them, and lists again after the login.
     fn listing_needs_login(&mut self, failure: &Failure) {
         let server = &self.spec.name;
-        if self.lists.has_listed() {
+        if self.listing.schedule.has_listed() {
             return tracing::warn!(%server, "its tools stay as they were: it {failure}");
         }
         let unsent = self.links.up_mut().map(Link::take_unsent).unwrap_or_default();

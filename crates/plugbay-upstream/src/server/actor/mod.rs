@@ -73,14 +73,14 @@ pub(super) struct Actor {
     pending: Pending<Waiting>,
     server_requests: ServerRequests,
     tasks: Tasks,
-    lists: ListSchedule,
     listing: ListingState,
     subscriptions: Subscriptions,
 }
 
-/// What the lists of the server are made for.
+/// When the server is asked for its lists, and for whom.
 #[derive(Default)]
 struct ListingState {
+    schedule: ListSchedule,
     /// What the listing under way, or else the last one, is made for.
     terms: ListTerms,
     /// Hosts have sent requests to this process.
@@ -160,7 +160,6 @@ impl Actor {
             pending: Pending::default(),
             server_requests: ServerRequests::default(),
             tasks: Tasks::default(),
-            lists: ListSchedule::default(),
             listing: ListingState::default(),
             subscriptions: Subscriptions::default(),
             spec,
@@ -235,7 +234,7 @@ impl Actor {
             .chain(self.links.trim_at)
             .chain(self.links.watch.as_ref().map(Watch::next_look))
             .chain(self.queue.next_deadline())
-            .chain(self.lists.next_deadline())
+            .chain(self.listing.schedule.next_deadline())
             .chain(self.login.next_deadline())
             .chain(self.subscriptions.next_deadline())
             .min();

@@ -178,7 +178,7 @@ impl Actor {
     /// The lists may have changed while there was no subscription.
     fn listen_again(&mut self) {
         if self.listen() {
-            self.lists.put_off(self.now); // hardly likely: nothing has to wait for it
+            self.listing.schedule.put_off(self.now); // hardly likely: nothing has to wait for it
         } else {
             self.lists_changed();
         }
