@@ -12,6 +12,7 @@ use plugbay_core::{catalog::Dialect, exchange::Tickets, host_registry::HostRegis
 use crate::{
     http::remote::new_session_id,
     link::Launcher,
+    listers::Listings,
     observers::{Observer, Observers, Observing},
     server::{CredentialsFor, ServerContext, ServerHandle, no_credentials},
     session_pool::SessionGroup,
@@ -36,6 +37,8 @@ pub struct Instances {
     shared: Mutex<Vec<(Key, Weak<Instance>)>>,
     /// The slots of servers of which each session has an instance of its own. They count in the whole process.
     slots: Mutex<Vec<(ServerSpec, Weak<Slots>)>>,
+    /// What is being listed for a kind of hosts: gateways that want the same wait for one instance.
+    pub(crate) listings: Listings,
 }
 
 /// What makes two gateways share a process: the launch with its environment and time-outs, and the folder if the
@@ -125,6 +128,7 @@ impl Instances {
             starts: Starts::new(),
             shared: Mutex::default(),
             slots: Mutex::default(),
+            listings: Listings::default(),
         })
     }
 

@@ -1,6 +1,9 @@
 //! Lists servers for kinds of hosts that no running instance was told of: an instance of its own, for a moment.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 
 use plugbay_core::{
     catalog::{Dialect, Offer},
@@ -8,7 +11,7 @@ use plugbay_core::{
     host_registry::HostRegistry,
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{OnceCell, mpsc, watch},
     time::{Instant, timeout_at},
 };
 
@@ -22,10 +25,43 @@ use crate::{
 /// So long after its first list a server may still list more: some do so when they have connected to others.
 const SETTLING: Duration = Duration::from_millis(500);
 
+/// A listing that is under way, and its outcome.
+type UnderWay = Weak<OnceCell<Option<Arc<Offer>>>>;
+
+/// The listings that are under way, by server and kind of hosts.
+#[derive(Debug, Default)]
+// A std mutex: held for look-ups, never across an await.
+pub(crate) struct Listings(Mutex<Vec<(ServerSpec, Declaration, UnderWay)>>);
+
+impl Listings {
+    fn of(&self, spec: &ServerSpec, host: &Declaration) -> Arc<OnceCell<Option<Arc<Offer>>>> {
+        let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.retain(|(.., listing)| listing.strong_count() > 0);
+        let same = under_way.iter().find(|(other, kind, _)| other == spec && kind == host);
+        if let Some(listing) = same.and_then(|(.., listing)| listing.upgrade()) {
+            return listing;
+        }
+        let listing = Arc::default();
+        under_way.push((spec.clone(), host.clone(), Arc::downgrade(&listing)));
+        listing
+    }
+}
+
 impl Instances {
     /// What the server lists for hosts that declare this; `None`: it cannot be listed, or `stop` has come. Returns when
-    /// the instance has ended.
+    /// the instance has ended. Gateways that want the same at a time get it of one instance.
     pub async fn list_for(
+        &self,
+        host: &Declaration,
+        spec: &Arc<ServerSpec>,
+        known: Option<Dialect>,
+        stop: watch::Receiver<bool>,
+    ) -> Option<Arc<Offer>> {
+        let listing = self.listings.of(spec, host);
+        listing.get_or_init(|| self.list_by_own_instance(host, spec, known, stop)).await.clone()
+    }
+
+    async fn list_by_own_instance(
         &self,
         host: &Declaration,
         spec: &Arc<ServerSpec>,
