@@ -72,6 +72,14 @@ fn warm(workspace: &Workspace, config: &Config, tools: &[&str]) {
     open_with(workspace, config, tools).finish();
 }
 
+/// How often an instance of a legacy server was opened that serves hosts of every kind. One that only lists, for hosts
+/// that declare nothing, is told of no capabilities.
+fn shared_instances(workspace: &Workspace, server: &str) -> usize {
+    let log = workspace.log(server);
+    let opened = log.iter().filter(|line| line.contains(r#""initialize""#));
+    opened.filter(|line| line.contains(r#""sampling""#)).count()
+}
+
 /// Whether `text` holds one of `words`, in any case.
 fn mentions(text: &str, words: &[&str]) -> bool {
     let text = text.to_lowercase();

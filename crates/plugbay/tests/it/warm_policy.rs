@@ -22,8 +22,10 @@ fn age_cache(workspace: &Workspace, hours: u64) {
         workspace.files("cache").iter().filter(|file| file.extension().is_some_and(|end| end == "json"))
     {
         let mut stored: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-        let Some(confirmed) = stored["confirmed"].as_u64() else { continue };
-        stored["confirmed"] = json!(confirmed - hours * 3600);
+        for list in stored["lists"].as_array_mut().into_iter().flatten() {
+            let confirmed = list["confirmed"].as_u64().expect("a time");
+            list["confirmed"] = json!(confirmed - hours * 3600);
+        }
         fs::write(file, stored.to_string()).unwrap();
     }
 }

@@ -6,7 +6,7 @@ use plugbay_testkit::{Config, Host, Script, Workspace};
 use serde_json::json;
 
 use super::{command, config, daemon, opened, told, until, window, window_of, workspace};
-use crate::gateway;
+use crate::{gateway, shared_instances};
 
 fn friendly() -> Script {
     Script::friendly().tool("env", r#"{"env":true}"#)
@@ -41,7 +41,7 @@ fn five_windows_share_one_server_process_and_keep_their_modes_and_filters() {
     assert!(!hosts[1].tool_names().contains(&"s__pid".to_owned()));
     let all = [&plain, &others[0], &others[1], &hosts[0]];
     let pids: BTreeSet<String> = all.iter().map(|host| told(host, "s__pid")).collect();
-    assert_eq!((pids.len(), workspace.starts("s").len()), (1, 1), "{pids:?}");
+    assert_eq!((pids.len(), shared_instances(&workspace, "s")), (1, 1), "{pids:?}");
     assert_eq!(told(&hosts[0], "s__env").len(), told(&plain, "s__env").len());
 
     let status = command(&workspace, "status");
