@@ -62,9 +62,10 @@ impl Entry {
     }
 }
 
-/// The directory of a skill: its URI without the file's name. `None` if it is not the URI of a skill.
+/// The directory of a skill: its URI without the file's name. `None` if it is not the URI of a skill, or if everything
+/// of its scheme would lie in it.
 pub fn root(uri: &str) -> Option<&str> {
-    uri.strip_suffix(FILE)
+    uri.strip_suffix(FILE).filter(|root| !root.ends_with(":/"))
 }
 
 /// Whether a URI is that of a file or directory below this one.

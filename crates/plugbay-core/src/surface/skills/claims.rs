@@ -1,6 +1,6 @@
 //! Which servers have a URI, so that a host is shown one that tells them apart.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{Layout, uri::unmapped};
 use crate::{
@@ -43,8 +43,8 @@ type Owners<'a> = BTreeSet<&'a ServerName>;
 /// Who has a URI, where skills are concerned; without skills nobody claims anything.
 #[derive(Default)]
 pub(in crate::surface) struct Claims<'a> {
-    /// As a resource of a list, or as a file of a skill.
-    uris: HashMap<String, Owners<'a>>,
+    /// As a resource of a list, as the beginning of a template, or as a file of a skill.
+    uris: BTreeMap<String, Owners<'a>>,
     /// As the directory of a skill.
     roots: BTreeMap<&'a str, Owners<'a>>,
     /// The directory of the gateway's own skill.
@@ -70,8 +70,11 @@ impl<'a> Claims<'a> {
             }
         }
         for (server, entry) in catalog.iter() {
-            for resource in &entry.offer.resources {
-                claims.uris.entry(resource.key.clone()).or_default().insert(server);
+            let resources = entry.offer.resources.iter().map(|resource| resource.key.as_str());
+            let templates =
+                entry.offer.templates.iter().filter_map(|template| template.key.split('{').next());
+            for uri in resources.chain(templates) {
+                claims.uris.entry(uri.to_owned()).or_default().insert(server);
             }
         }
         claims
@@ -82,8 +85,8 @@ impl<'a> Claims<'a> {
         is_only(self.uris.get(uri), server) && !self.own.is_some_and(|own| are_related(own, uri))
     }
 
-    /// Whether the whole skill can be shown under its own URIs: no other server has one of them, nor a skill around it
-    /// or within it.
+    /// Whether the whole skill can be shown under its own URIs: no other server has one of them, nor a skill around it,
+    /// nor anything in its directory, where files may be that no list has.
     pub(super) fn are_exclusive(&self, skill: &ListedSkill<'_>) -> bool {
         skill.uris().all(|uri| unmapped(uri).is_none() && self.is_exclusive(skill.server, uri))
             && skill::root(skill.uri()).is_none_or(|root| !self.is_disputed(skill.server, root))
@@ -94,8 +97,10 @@ impl<'a> Claims<'a> {
         let mut around = around.map(|directory| self.roots.get(directory));
         let start = format!("{root}/");
         let mut within = self.roots.range(&*start..).take_while(|(other, _)| other.starts_with(&start));
+        let mut files = self.uris.range(start.clone()..).take_while(|(uri, _)| uri.starts_with(&start));
         around.any(|owners| !is_only(owners, server))
             || within.any(|(_, owners)| !is_only(Some(owners), server))
+            || files.any(|(_, owners)| !is_only(Some(owners), server))
     }
 }
 

@@ -155,6 +155,28 @@ fn no_server_takes_over_a_file_of_anothers_skill() {
 }
 
 #[test]
+fn a_file_that_no_entry_names_is_never_anothers_either() {
+    let dynamic = entry("skill://dyn", &[]);
+    let mine = Server { skills: &[&dynamic], ..Server::default() };
+    let claims = [
+        Server { resources: &["skill://dyn/how.md"], ..Server::default() },
+        Server { templates: &["skill://dyn/ho{x}"], ..Server::default() },
+        Server { templates: &["skill://dyn/{x}"], ..Server::default() },
+    ];
+    for evil in claims {
+        let both = two(&mine, &evil);
+        assert_eq!(uris(&both), ["plugbay://a/skill://dyn/SKILL.md"]);
+        let file = "plugbay://a/skill://dyn/how.md";
+        assert_eq!(both.skill_file_at(file), at("a", "skill://dyn/how.md"));
+    }
+    let elsewhere = two(&mine, &Server { resources: &["skill://dynamo/how.md"], ..Server::default() });
+    assert_eq!(uris(&elsewhere), ["skill://dyn/SKILL.md"]);
+    let root = entry("skill:/", &["SKILL.md"]);
+    let of_all = two(&mine, &Server { skills: &[&root], ..Server::default() });
+    assert_ne!(of_all.skill_file_at("skill://hidden/SKILL.md"), at("b", "skill://hidden/SKILL.md"));
+}
+
+#[test]
 fn resources_of_a_mapped_skill_are_mapped_alike() {
     let git = entry("skill://git", &["SKILL.md"]);
     let skills = [git.as_str()];
