@@ -1,6 +1,6 @@
 //! Which mode fits a host: what each would make its model read in conversations of several lengths.
 //!
-//! The reckoning and its figures are those of conversations that were measured in real hosts; a test below compares
+//! The estimate and its figures are those of conversations that were measured in real hosts; a test below compares
 //! the two.
 
 use std::fmt;
@@ -91,12 +91,12 @@ pub struct Choice {
     pub mode: Mode,
     pub reason: Reason,
     /// Each mode that this host can use.
-    pub modes: Vec<Reckoned>,
+    pub modes: Vec<Estimate>,
 }
 
 /// What a mode costs a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reckoned {
+pub struct Estimate {
     pub mode: Mode,
     /// What it adds to the first request, in tokens.
     pub first: usize,
@@ -104,7 +104,7 @@ pub struct Reckoned {
     pub extra_turns: usize,
     /// What a model reads in each of the possible conversations, in tokens; remembered ones count less.
     pub costs: [usize; Conversation::POSSIBLE.len()],
-    /// By how much it is dearer than the cheapest mode, in percent, in the conversation where that is the most.
+    /// By how many percent it costs more than the cheapest mode, in the conversation where that is the most.
     pub worst: usize,
 }
 
@@ -117,12 +117,12 @@ pub enum Reason {
     CodeMode,
     /// The host has a search of its own; a second one on top would only add turns.
     Defers,
-    /// It is never much dearer than the cheapest one, however long the conversation is.
+    /// It never costs much more than the cheapest one, however long the conversation is.
     CheapMistake,
 }
 
 /// What each mode would cost this host.
-pub fn reckon(profile: &Profile, sizes: Sizes) -> Vec<Reckoned> {
+pub fn estimates(profile: &Profile, sizes: Sizes) -> Vec<Estimate> {
     let shapes =
         [Mode::All, Mode::Search, Mode::Activate, Mode::Suite].map(|mode| Shape::of(mode, profile, sizes));
     let costs = shapes.iter().filter(|shape| shape.is_usable(profile, sizes)).map(|shape| {
@@ -131,9 +131,9 @@ pub fn reckon(profile: &Profile, sizes: Sizes) -> Vec<Reckoned> {
     });
     let costs: Vec<_> = costs.collect();
     let least = |at: usize| costs.iter().map(|(_, costs)| costs[at]).min().unwrap_or_default().max(1);
-    let reckoned = |(shape, costs): &(&Shape, [usize; Conversation::POSSIBLE.len()])| {
+    let estimate = |(shape, costs): &(&Shape, [usize; Conversation::POSSIBLE.len()])| {
         let over = |(at, cost): (usize, &usize)| (cost * 100).div_ceil(least(at)).saturating_sub(100);
-        Reckoned {
+        Estimate {
             mode: shape.mode,
             first: shape.first,
             extra_turns: shape.extra_turns,
@@ -141,12 +141,12 @@ pub fn reckon(profile: &Profile, sizes: Sizes) -> Vec<Reckoned> {
             costs: *costs,
         }
     };
-    costs.iter().map(reckoned).collect()
+    costs.iter().map(estimate).collect()
 }
 
 /// The mode whose worst case is the least bad.
 pub fn choose(profile: &Profile, sizes: Sizes) -> Choice {
-    let modes = reckon(profile, sizes);
+    let modes = estimates(profile, sizes);
     if profile.code_mode {
         return Choice { mode: Mode::All, reason: Reason::CodeMode, modes };
     }
@@ -154,7 +154,7 @@ pub fn choose(profile: &Profile, sizes: Sizes) -> Choice {
         return Choice { mode: Mode::All, reason: Reason::Defers, modes };
     }
     let price =
-        |one: &Reckoned| if one.mode == Mode::All { one.worst.saturating_sub(IN_SIGHT) } else { one.worst };
+        |one: &Estimate| if one.mode == Mode::All { one.worst.saturating_sub(IN_SIGHT) } else { one.worst };
     let mode = modes.iter().min_by_key(|one| price(one)).map(|one| one.mode).unwrap_or_default();
     Choice { mode, reason: Reason::CheapMistake, modes }
 }
@@ -272,7 +272,7 @@ impl Choice {
             Reason::CheapMistake => {
                 let (own, others): (Vec<_>, Vec<_>) =
                     self.modes.iter().partition(|one| one.mode == self.mode);
-                let worst = |one: &&Reckoned| format!("{} {}%", one.mode, one.worst);
+                let worst = |one: &&Estimate| format!("{} {}%", one.mode, one.worst);
                 let own = own.first().map_or(0, |one| one.worst);
                 let others: Vec<String> = others.iter().map(worst).collect();
                 let others = others.join(", ");
@@ -316,13 +316,13 @@ mod tests {
     ];
 
     #[test]
-    fn the_reckoning_is_what_was_measured_in_real_hosts() {
+    fn the_estimate_is_what_was_measured_in_real_hosts() {
         for (host, tokens, measured) in MEASURED {
             let (profile, sizes) = (profile(host), Sizes { servers: 6, tools: 51, tokens, words: 0 });
             for (mode, measured) in [Mode::All, Mode::Search, Mode::Suite].into_iter().zip(measured) {
-                let reckoned = Shape::of(mode, &profile, sizes).cost(&profile, Conversation::of(4, false));
-                let off = reckoned.abs_diff(measured) * 100 / measured;
-                assert!(off <= 7, "{host}, {mode}: {reckoned} instead of {measured}, {off}% off");
+                let estimated = Shape::of(mode, &profile, sizes).cost(&profile, Conversation::of(4, false));
+                let off = estimated.abs_diff(measured) * 100 / measured;
+                assert!(off <= 7, "{host}, {mode}: {estimated} instead of {measured}, {off}% off");
             }
         }
     }
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_the_host_the_dearer_a_detour() {
+    fn extra_turns_cost_more_in_a_host_with_a_large_request() {
         let sizes = Sizes { servers: 6, tools: 51, tokens: 6_978, words: 0 };
         assert_eq!(choose(&profile("claude-code/eager"), sizes).mode, Mode::All);
         assert_eq!(choose(&profile("goose"), Sizes { tools: 25, ..sizes }).mode, Mode::Search);

@@ -16,8 +16,7 @@ use crate::{
     dispatch,
     message::{Message, Request},
     outbox::Outbox,
-    respond,
-    session::Session,
+    session::CancelOnDrop,
 };
 
 pub(super) struct PlannedCall {
@@ -98,18 +97,6 @@ impl PlannedCall {
                 None
             }
         }
-    }
-}
-
-/// Cancels a call on drop, unless it was answered.
-struct CancelOnDrop<'a> {
-    session: &'a Session,
-    id: &'a [u8],
-}
-
-impl Drop for CancelOnDrop<'_> {
-    fn drop(&mut self) {
-        self.session.cancel(self.id, respond::not_needed());
     }
 }
 

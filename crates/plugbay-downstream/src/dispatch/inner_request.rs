@@ -14,9 +14,8 @@ use crate::{
     context::RequestContext,
     message::{Message, Request},
     outbox::Outbox,
-    respond,
     route::FindDestination,
-    session::Session,
+    session::{CancelOnDrop, Session},
 };
 
 /// A request of plugbay within one of the host.
@@ -77,17 +76,5 @@ fn outcome(message: &Bytes) -> Option<Result<Bytes, String>> {
             Some(Err(words.as_deref().unwrap_or("no reason given").to_owned()))
         }
         _ => None,
-    }
-}
-
-/// Cancels a request on drop, unless it was answered.
-struct CancelOnDrop<'a> {
-    session: &'a Session,
-    id: &'a [u8],
-}
-
-impl Drop for CancelOnDrop<'_> {
-    fn drop(&mut self) {
-        self.session.cancel(self.id, respond::not_needed());
     }
 }

@@ -1,6 +1,7 @@
 //! The session of one host: its requests in flight, its subscriptions, and its outbox.
 
 mod caller;
+mod cancel_on_drop;
 mod declared;
 mod ending;
 mod lists;
@@ -32,7 +33,7 @@ use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
 use self::server_requests::PendingRequest;
-pub(crate) use self::{lists::AwaitedChange, server_requests::HostResult};
+pub(crate) use self::{cancel_on_drop::CancelOnDrop, lists::AwaitedChange, server_requests::HostResult};
 use crate::{
     connected_hosts::ClientInfo,
     gateway::Gateway,

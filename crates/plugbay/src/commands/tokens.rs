@@ -5,7 +5,7 @@ mod host_costs;
 use std::process::ExitCode;
 
 use plugbay_core::{
-    auto::{Conversation, Reckoned, Sizes, reckon},
+    auto::{Conversation, Estimate, Sizes, estimates},
     exposure::Mode,
     name::ServerName,
     profile::{Profile, Profiles},
@@ -52,7 +52,7 @@ pub struct Tokens {
     /// What each host pays today, and in each mode.
     pub hosts: Vec<HostCost>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "reckoning")]
+    #[serde(rename = "estimate")]
     pub conversation: Option<ConversationCosts>,
 }
 
@@ -107,7 +107,7 @@ pub struct Cost {
     pub first: usize,
     pub extra_turns: usize,
     pub conversations: Vec<ConversationCost>,
-    /// The most that it is dearer than the cheapest mode in one of them, in percent.
+    /// By how many percent it costs more than the cheapest mode, in the conversation where that is the most.
     pub worst: usize,
 }
 
@@ -223,12 +223,12 @@ fn conversation_costs(snapshot: &Snapshot, host: &Profile) -> ConversationCosts 
         definitions: sizes.tokens,
         tools: usual.tools.min(sizes.tools),
         servers: usual.servers.min(sizes.servers),
-        costs: reckon(host, sizes).into_iter().map(cost).collect(),
+        costs: estimates(host, sizes).into_iter().map(cost).collect(),
         hosts: rows(snapshot).into_iter().map(chosen).collect(),
     }
 }
 
-fn cost(Reckoned { mode, first, extra_turns, costs, worst }: Reckoned) -> Cost {
+fn cost(Estimate { mode, first, extra_turns, costs, worst }: Estimate) -> Cost {
     let conversations = Conversation::POSSIBLE.iter().zip(costs).map(|(conversation, tokens)| {
         let Conversation { turns, cached, .. } = *conversation;
         ConversationCost { turns, cached, tokens }

@@ -212,7 +212,7 @@ object! {
         "findsByTitle" => finds_by_title: bool,
         /// `"legacy"`: the host offers both eras of the protocol, and the legacy one is opened.
         "era" => era: Word<Era>,
-        /// The host's first request to its model without any server, in tokens: `auto` reckons with it.
+        /// The host's first request to its model without any server, in tokens: `auto` estimates with it.
         "requestTokens" => request_tokens: Count,
         /// The longest name of a tool, without the host's own prefix.
         "nameLimit" => name_limit: NameLength,

@@ -87,7 +87,7 @@ fn explain(text: &mut String, conversation: &ConversationCosts, style: Style) {
         format!("{lines}\n")
     };
     let begun = paragraph(format!(
-        "What the model of {} reads in a conversation that uses {} of {}, in tokens, by the turns it needs without \
+        "Tokens that the model of {} reads in a conversation that uses {} of {}, by the turns it needs without \
          looking for tools. Its request without servers has {}; all definitions together, where the mode is open, \
          about {}.",
         if host == "unknown" { "an unknown host" } else { host },

@@ -24,7 +24,7 @@ fn tokens_of_each_mode_are_counted_as_hosts_see_it() {
     assert_eq!(tokens("activate, notes off again"), tokens("activate"));
     let told = harness.run(&["tokens", "--explain"]).out;
     assert!(
-        told.contains("What the model of an unknown host reads") && told.contains("  20C  WORST\n"),
+        told.contains("Tokens that the model of an unknown host reads") && told.contains("  20C  WORST\n"),
         "{told}"
     );
 }
@@ -40,9 +40,9 @@ fn tokens_explain_shows_the_modes_that_auto_chooses() {
         };
         rows.as_array().unwrap().iter().map(choice).collect::<Vec<_>>()
     };
-    assert_eq!(choices(&counted["reckoning"]["hosts"]), choices(&shown["hosts"]));
-    let estimated = counted["reckoning"]["definitions"].as_u64().unwrap();
-    let all = &counted["reckoning"]["costs"][0];
+    assert_eq!(choices(&counted["estimate"]["hosts"]), choices(&shown["hosts"]));
+    let estimated = counted["estimate"]["definitions"].as_u64().unwrap();
+    let all = &counted["estimate"]["costs"][0];
     let first = all["first"].as_u64().unwrap();
     assert!(all["mode"] == "all" && first >= estimated && first < estimated + 3_000, "{all}");
     let longest = &all["conversations"][2];
@@ -50,7 +50,7 @@ fn tokens_explain_shows_the_modes_that_auto_chooses() {
     assert!(longest["tokens"].as_u64().unwrap() > 20 * (8_000 + first), "every request has it: {all}");
     let codex = harness.run(&["tokens", "--explain", "--host", "codex/plain", "--json"]).json();
     assert_eq!(
-        (&codex["reckoning"]["host"], &codex["reckoning"]["request"]),
+        (&codex["estimate"]["host"], &codex["estimate"]["request"]),
         (&json!("codex/plain"), &json!(8236))
     );
     assert!(

@@ -91,10 +91,8 @@ impl Client {
         entry: &Value,
         wanted: &Value,
     ) -> Value {
-        let mut plan = plan(workspace, Self::TypeScript1, era, entry, &[]);
-        plan.as_object_mut().expect("an object").extend(wanted.as_object().cloned().expect("an object"));
-        let output = script(workspace, installed, "node", "task-client.mjs", &plan);
-        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
+        let plan = extended(plan(workspace, Self::TypeScript1, era, entry, &[]), wanted);
+        printed(&script(workspace, installed, "node", "task-client.mjs", &plan))
     }
 
     /// Has a client of the skills extension read all skills, and get those that are `wanted`.
@@ -105,10 +103,8 @@ impl Client {
         entry: &Value,
         wanted: &Value,
     ) -> Value {
-        let mut plan = plan(workspace, Self::TypeScript2, era, entry, &[]);
-        plan.as_object_mut().expect("an object").extend(wanted.as_object().cloned().expect("an object"));
-        let output = script(workspace, installed, "node", "skills-client.mjs", &plan);
-        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error} in {output}"))
+        let plan = extended(plan(workspace, Self::TypeScript2, era, entry, &[]), wanted);
+        printed(&script(workspace, installed, "node", "skills-client.mjs", &plan))
     }
 
     fn follow(self, workspace: &Workspace, installed: &Installed, plan: &Value) -> Seen {
@@ -221,4 +217,13 @@ impl Era {
             Self::Modern => "modern",
         }
     }
+}
+
+fn extended(mut plan: Value, wanted: &Value) -> Value {
+    plan.as_object_mut().expect("an object").extend(wanted.as_object().cloned().expect("an object"));
+    plan
+}
+
+fn printed(output: &str) -> Value {
+    serde_json::from_str(output).unwrap_or_else(|error| panic!("{error} in {output}"))
 }
