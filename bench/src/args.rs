@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::Outcome;
 
 pub(crate) const HELP: &str = "\
-usage: plugbay-bench [calls | daemon | execute | http | start | memory | search] [options]
+usage: plugbay-bench [calls | daemon | execute | http | start | memory | scale | search] [options]
 
   calls    latency, CPU and throughput per call (the default)
   daemon   calls and starts through the daemon beside the same without it
@@ -13,6 +13,7 @@ usage: plugbay-bench [calls | daemon | execute | http | start | memory | search]
   http     calls with a host over HTTP, and servers over stdio and HTTP
   start    time from spawn until the tools are listed
   memory   memory of the gateway's own processes
+  scale    start, search, memory and one server's change with 200 to 50,000 tools
   search   how often, how fast and for how many tokens the right tool is found
 
   --gateway PATH       the plugbay binary (default: build it with cargo)
@@ -27,7 +28,7 @@ usage: plugbay-bench [calls | daemon | execute | http | start | memory | search]
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
   --id-last            answers carry their id after the payload, as many servers write them
   --data DIR           search: the folder with catalogs and queries
-  --markdown           search: the page for the documentation instead of tables
+  --markdown           search, scale: the page for the documentation instead of tables
   --json               a JSON object instead of tables
 ";
 
@@ -39,6 +40,7 @@ pub(crate) enum Section {
     Http,
     Start,
     Memory,
+    Scale,
     Search,
 }
 
@@ -109,6 +111,7 @@ impl Settings {
                 "http" => settings.section = Section::Http,
                 "start" => settings.section = Section::Start,
                 "memory" => settings.section = Section::Memory,
+                "scale" => settings.section = Section::Scale,
                 "search" => settings.section = Section::Search,
                 "--data" => settings.data = Some(PathBuf::from(value()?)),
                 "--gateway" => settings.gateway = Some(PathBuf::from(value()?)),

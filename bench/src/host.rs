@@ -144,7 +144,7 @@ impl Host {
         self.send(answer.as_bytes())
     }
 
-    fn request(&mut self, method: &str, params: &Value) -> Outcome<Value> {
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Outcome<Value> {
         let id = self.take_id();
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let answer = guarded(self.group, INITIALIZE_LIMIT, || {
@@ -164,6 +164,23 @@ impl Host {
             Value::Null => Err(format!("{method} failed: {}", answer["error"]).into()),
             result => Ok(result),
         }
+    }
+
+    /// The time from the request until the whole answer is there, and how many bytes it has. The answer is not read.
+    pub(crate) fn timed(&mut self, method: &str, params: &Value) -> Outcome<(Duration, usize)> {
+        let id = self.take_id();
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},");
+        guarded(self.group, INITIALIZE_LIMIT, || {
+            let began = Instant::now();
+            self.send(format!("{request}\n").as_bytes())?;
+            loop {
+                let line = self.receive()?;
+                if line.starts_with(head.as_bytes()) {
+                    return Ok((began.elapsed(), line.len()));
+                }
+            }
+        })
     }
 
     /// Why there is nothing more to read or write.

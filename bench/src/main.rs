@@ -20,6 +20,7 @@ mod process;
 mod pump;
 mod rounds;
 mod sandbox;
+mod scale;
 mod search;
 mod start;
 mod stats;
@@ -65,6 +66,7 @@ fn run(args: &[String]) -> Outcome<()> {
         Section::Http => http::run(&settings),
         Section::Start => start::run(&settings),
         Section::Memory => memory::run(&settings),
+        Section::Scale => scale::run(&settings),
         Section::Search => search::run(&settings),
     }
 }

@@ -1,5 +1,6 @@
 //! A deterministic MCP server that costs almost nothing: its answers are built once and only get their id.
 
+mod catalogue;
 mod http;
 mod prebuilt;
 mod tools;
@@ -17,6 +18,7 @@ use crate::answer::envelope;
 use crate::lines::Lines;
 use crate::payload::{IdPlace, Kind};
 use crate::pump::unbuffered;
+pub(crate) use catalogue::{CHANGE_TOOL, added};
 use prebuilt::Prebuilt;
 pub(crate) use tools::{LEDGER_TOOL, ledger_arguments};
 
@@ -25,10 +27,15 @@ pub(crate) const TOOLS: usize = 20;
 /// Lists [`LEDGER_TOOL`] too.
 pub(crate) const LEDGER_OPTION: &str = "--ledger";
 
+/// Lists tools of a generated catalogue; its value is the number of the server.
+pub(crate) const CATALOGUE_OPTION: &str = "--catalogue";
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     tools: usize,
     ledger: bool,
+    /// Lists tools of a generated catalogue instead: those of the server of this number.
+    catalogue: Option<u64>,
     start_delay: Duration,
     silent: bool,
     /// Delay and silence only while this file exists: the server worked when it last connected.
@@ -43,6 +50,7 @@ impl Options {
         let mut options = Self {
             tools: TOOLS,
             ledger: false,
+            catalogue: None,
             start_delay: Duration::ZERO,
             silent: false,
             when: None,
@@ -55,6 +63,7 @@ impl Options {
             match arg.as_str() {
                 "--tools" => options.tools = value()?.parse()?,
                 LEDGER_OPTION => options.ledger = true,
+                CATALOGUE_OPTION => options.catalogue = Some(value()?.parse()?),
                 "--start-delay-ms" => options.start_delay = Duration::from_millis(value()?.parse()?),
                 "--silent" => options.silent = true,
                 "--when" => options.when = Some(PathBuf::from(value()?)),
@@ -69,6 +78,11 @@ impl Options {
     fn faulty(&self) -> bool {
         self.when.as_ref().is_none_or(|file| file.exists())
     }
+}
+
+/// The tools that a stub lists with [`CATALOGUE_OPTION`].
+pub(crate) fn catalogue(server: u64, count: usize) -> Value {
+    catalogue::list(server, count, 0)
 }
 
 pub(crate) fn run(options: &Options) -> Outcome<()> {
@@ -90,8 +104,11 @@ pub(crate) fn run(options: &Options) -> Outcome<()> {
     Ok(())
 }
 
+const CHANGED: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n";
+
 struct Stub {
     tools: String,
+    catalogue: Option<Catalogue>,
     id_place: IdPlace,
     /// Built when first asked for: fifty idle stubs should not hold 5 MB each.
     prebuilt: HashMap<(Kind, usize), Prebuilt>,
@@ -99,10 +116,22 @@ struct Stub {
     small: Vec<u8>,
 }
 
+/// A generated list that grows.
+struct Catalogue {
+    server: u64,
+    count: usize,
+    changes: usize,
+}
+
 impl Stub {
     fn new(options: &Options) -> Self {
-        let tools = tools::list(options.tools, options.ledger).to_string();
-        Self { tools, id_place: options.id_place, prebuilt: HashMap::new(), small: Vec::new() }
+        let catalogue =
+            options.catalogue.map(|server| Catalogue { server, count: options.tools, changes: 0 });
+        let tools = match &catalogue {
+            Some(Catalogue { server, count, .. }) => catalogue::list(*server, *count, 0).to_string(),
+            None => tools::list(options.tools, options.ledger).to_string(),
+        };
+        Self { tools, catalogue, id_place: options.id_place, prebuilt: HashMap::new(), small: Vec::new() }
     }
 
     /// A line, its newline with it; `None` to what wants no answer.
@@ -124,6 +153,9 @@ impl Stub {
     }
 
     fn call(&mut self, id: &str, params: Option<&RawValue>) -> &[u8] {
+        if params.is_some_and(|params| params.get().contains(CHANGE_TOOL)) && self.catalogue.is_some() {
+            return self.change(id);
+        }
         let Some((kind, size)) = params.and_then(parse_call) else {
             return self.error(id, -32602, "no such tool, or no size");
         };
@@ -131,6 +163,18 @@ impl Stub {
         let prebuilt =
             self.prebuilt.entry((kind, size)).or_insert_with(|| Prebuilt::new(kind, size, id_place));
         prebuilt.with(id)
+    }
+
+    /// Lists one tool more, and says so behind the answer.
+    fn change(&mut self, id: &str) -> &[u8] {
+        if let Some(catalogue) = &mut self.catalogue {
+            catalogue.changes += 1;
+            let Catalogue { server, count, changes } = catalogue;
+            self.tools = catalogue::list(*server, *count, *changes).to_string();
+        }
+        self.result(id, r#"{"content":[{"type":"text","text":"changed"}]}"#);
+        self.small.extend_from_slice(CHANGED);
+        &self.small
     }
 
     fn result(&mut self, id: &str, result: &str) -> &[u8] {
@@ -159,7 +203,7 @@ fn initialize(params: Option<&RawValue>) -> Value {
     let version = LEGACY.into_iter().find(|version| *version == asked).unwrap_or("2025-06-18");
     json!({
         "protocolVersion": version,
-        "capabilities": { "tools": {} },
+        "capabilities": { "tools": { "listChanged": true } },
         "serverInfo": { "name": "stub", "version": "1.0.0" },
     })
 }
