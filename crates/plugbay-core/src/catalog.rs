@@ -4,22 +4,21 @@ mod header_parameters;
 mod server_capabilities;
 #[cfg(test)]
 mod tests;
+mod tool;
+mod tools;
 mod variants;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 
 pub use header_parameters::HeaderParameter;
 pub use server_capabilities::ServerCapabilities;
+pub use tool::{Tool, ToolData, ToolPlaces};
+pub use tools::{FIRST_NAMES, ToolSource, Tools, ToolsBrief};
 pub use variants::{KnownList, Variants};
 
 use crate::{
-    apps::ToolUi,
-    arguments::CompiledSchema,
     declaration::Declaration,
     era::Era,
     extension::Extensions,
@@ -30,8 +29,6 @@ use crate::{
 
 /// More of one kind than this from one server is not taken.
 pub const ITEM_LIMIT: usize = 10_000;
-/// The compiled schema of a tool whose definition is longer than this is not kept, because it takes several times the memory.
-const KEPT_SCHEMA: usize = 64 << 10;
 
 /// All servers at one moment. Changes make a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,8 +65,7 @@ pub struct Offer {
     pub capabilities: ServerCapabilities,
     /// What else it can do, by names that only hosts need to know.
     pub extensions: Extensions,
-    /// Sorted by name: some servers list in a new order each time.
-    pub tools: Vec<Tool>,
+    pub tools: Tools,
     /// These by their URIs, URI templates and names.
     pub resources: Vec<Item>,
     pub templates: Vec<Item>,
@@ -97,32 +93,6 @@ pub struct Item {
     /// The key in the definition, with its quotes.
     pub key_span: Span,
 }
-
-/// A tool: its definition as the server wrote it, and where in it the parts are that we may replace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tool {
-    pub name: String,
-    pub definition: Bytes,
-    /// The value at `name`, with its quotes.
-    pub name_span: Span,
-    /// The value at `description`.
-    pub description_span: Option<Span>,
-    /// What it says about apps, if anything.
-    pub ui: Option<Box<ToolUi>>,
-    schema: SchemaCell,
-}
-
-/// A tool's compiled schema, once it was needed. It follows from the definition, so it makes no two tools differ.
-#[derive(Debug, Clone, Default)]
-struct SchemaCell(OnceLock<Option<Arc<CompiledSchema>>>);
-
-impl PartialEq for SchemaCell {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for SchemaCell {}
 
 /// How a server wants to be spoken to: learnt once, remembered with its offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -248,6 +218,12 @@ impl Catalog {
         self.servers.values().all(|entry| entry.offer_for(host).1)
     }
 
+    /// The tools of servers that nobody has needed yet.
+    pub fn unread_tools(&self) -> Vec<Tools> {
+        let tools = self.servers.values().map(|entry| &entry.offer.tools);
+        tools.filter(|tools| !tools.are_read()).cloned().collect()
+    }
+
     /// In the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&ServerName, &Entry)> {
         self.servers.iter().map(|(name, entry)| (name, &**entry))
@@ -269,11 +245,9 @@ impl Offer {
         dialect: impl Into<Dialect>,
         info: Option<Bytes>,
         instructions: Option<String>,
-        mut tools: Vec<Tool>,
+        tools: Vec<Tool>,
     ) -> Self {
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-        tools.dedup_by(|a, b| a.name == b.name);
-        tools.truncate(ITEM_LIMIT);
+        let tools = tools.into();
         let capabilities = ServerCapabilities { tools: true, ..ServerCapabilities::default() };
         let Items { resources, templates, prompts, skills } = Items::default();
         let (dialect, extensions) = (dialect.into(), Extensions::default());
@@ -289,6 +263,12 @@ impl Offer {
             prompts,
             skills,
         }
+    }
+
+    /// With these tools.
+    #[must_use]
+    pub fn with_tools(self, tools: Tools) -> Self {
+        Self { tools, ..self }
     }
 
     /// With what it has declared besides.
@@ -389,48 +369,6 @@ impl Item {
         let key_span = Members::find(&definition, &(0..definition.len()), item_kind.key())?;
         let key = string_value(&definition[key_span.clone()])?.into_owned();
         (!key.is_empty()).then_some(Self { key, definition, key_span })
-    }
-}
-
-impl Tool {
-    /// `definition` is one JSON object; `None` if it has no name.
-    pub fn parse(definition: Bytes) -> Option<Self> {
-        let whole = 0..definition.len();
-        let mut name_span = None;
-        let mut description_span = None;
-        let mut ui = None;
-        for member in Members::of(&definition, &whole).flatten() {
-            match &*member.key {
-                "name" => name_span = Some(member.value),
-                "description" => description_span = Some(member.value),
-                "_meta" => ui = ToolUi::read(&definition, &member.value).map(Box::new),
-                _ => {}
-            }
-        }
-        let name_span = name_span?;
-        let name = string_value(&definition[name_span.clone()])?.into_owned();
-        let schema = SchemaCell::default();
-        (!name.is_empty()).then_some(Self { name, definition, name_span, description_span, ui, schema })
-    }
-
-    pub fn description(&self) -> Option<String> {
-        let span = self.description_span.clone()?;
-        string_value(&self.definition[span]).map(std::borrow::Cow::into_owned)
-    }
-
-    /// Its `inputSchema`, compiled when it is first needed; `None` if it has none. A very large one is not kept.
-    pub fn input_schema(&self) -> Option<Arc<CompiledSchema>> {
-        let compile = || self.raw("inputSchema").map(|schema| Arc::new(CompiledSchema::new(schema)));
-        if self.definition.len() > KEPT_SCHEMA {
-            return compile();
-        }
-        self.schema.0.get_or_init(compile).clone()
-    }
-
-    /// The value of a member of the definition, as it stands.
-    pub fn raw(&self, key: &str) -> Option<&[u8]> {
-        let span = Members::find(&self.definition, &(0..self.definition.len()), key)?;
-        Some(&self.definition[span])
     }
 }
 

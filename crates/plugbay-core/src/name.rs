@@ -198,6 +198,11 @@ pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Ve
     scored.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
+/// Whether hosts take every character of a tool's name, so that it is exposed as it is, if it is not too long.
+pub fn is_clean(tool: &str) -> bool {
+    tool.chars().all(|c| is_plain(c) || c == '.')
+}
+
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }

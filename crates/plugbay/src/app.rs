@@ -48,7 +48,7 @@ use crate::{
     embeddings, files,
     log_files::LogFiles,
     logins::{self, LoginPlaces},
-    publisher::{Note, Publisher, Reconfigure, Surroundings},
+    publisher::{Note, Preparer, Publisher, Reconfigure, Surroundings},
     sessions::{self, Common, Sessions},
     telemetry,
     usage::Usage,
@@ -90,6 +90,7 @@ pub struct App {
     warmth: Warmth,
     changes: mpsc::UnboundedSender<Reconfigure>,
     publisher: JoinHandle<()>,
+    preparer: Preparer,
     listers: Listers,
     telemetry: Option<Arc<Telemetry>>,
 }
@@ -195,6 +196,7 @@ impl App {
         if let Some(telemetry) = &telemetry {
             telemetry.audit(settings.audit.clone());
         }
+        let preparer = publisher.preparer();
         let publisher = tokio::spawn(publisher.run(reports_inbox, changes_inbox, notes_inbox));
         let (places, attached) = (Places { folder, project, session_files }, Mutex::default());
         let app = Self {
@@ -209,6 +211,7 @@ impl App {
             warmth,
             changes,
             publisher,
+            preparer,
             listers,
             telemetry,
         };
@@ -258,6 +261,7 @@ impl App {
 
     /// Starts the servers that start with the gateway, and lists their tools. The others wait for their first use.
     pub fn refresh(&self) {
+        self.preparer.begin();
         self.warm_up(self.servers().values());
     }
 

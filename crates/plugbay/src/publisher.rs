@@ -10,7 +10,6 @@ use std::{
 };
 
 use plugbay_core::{
-    auto,
     catalog::{Catalog, Change, Dialect, Offer, Variants},
     declaration::Declaration,
     exchange::ListChange,
@@ -26,8 +25,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use self::kinds::Kinds;
 pub use self::kinds::{ListJob, ListedFor};
-use self::{kinds::Kinds, preparer::Preparer};
+pub(crate) use self::preparer::Preparer;
 use crate::{
     cache::{Cache, CachedLists, Saved},
     clock,
@@ -116,6 +116,11 @@ impl Publisher {
     /// When the servers last confirmed their lists, from now on.
     pub fn confirmations(&self) -> Confirmations {
         self.confirmations.clone()
+    }
+
+    /// Prepares snapshots once it is told to begin.
+    pub(crate) fn preparer(&self) -> Preparer {
+        self.preparer.clone()
     }
 
     pub fn snapshots(&self) -> watch::Receiver<Snapshot> {
@@ -327,11 +332,10 @@ impl Publisher {
         self.snapshots.send_replace(snapshot);
     }
 
-    /// Builds the search index in advance, if a host may search.
+    /// Has names made in advance, and the search index, if a host may search.
     fn prepare(&self, snapshot: &Snapshot) {
-        let searched = snapshot.listing.is_searchable() || auto::may_search(snapshot);
-        if snapshot.settled && searched && !snapshot.tool_index.is_ready() {
-            self.preparer.prepare(Arc::clone(&snapshot.tool_index));
+        if snapshot.settled {
+            self.preparer.prepare(snapshot.clone());
         }
     }
 
@@ -341,24 +345,10 @@ impl Publisher {
 
     fn publish(&self) {
         let settled = self.settled();
-        let snapshot = Snapshot::new(Arc::clone(&self.catalog), Arc::clone(&self.config.layout), settled);
+        let before = self.snapshots.borrow().clone();
+        let snapshot =
+            before.followed_by(Arc::clone(&self.catalog), Arc::clone(&self.config.layout), settled);
         self.prepare(&snapshot);
-        let before = Arc::clone(&self.snapshots.borrow().names);
-        for name in snapshot.names.collisions.iter().filter(|name| !before.collisions.contains(name)) {
-            tracing::warn!(
-                "two tools want the name {name}: plugbay shows neither; rename one in the configuration"
-            );
-        }
-        for name in snapshot.names.shadowed.iter().filter(|name| !before.shadowed.contains(name)) {
-            tracing::warn!(
-                "{name} is a local tool, or reads like one, and also a remote one: plugbay shows the remote one with its remote's name in front"
-            );
-        }
-        for name in snapshot.names.ambiguous.iter().filter(|name| !before.ambiguous.contains(name)) {
-            tracing::warn!(
-                "{name} is ambiguous without its server's name: plugbay shows it with that name in front"
-            );
-        }
         self.snapshots.send_replace(snapshot);
     }
 }

@@ -304,7 +304,7 @@ fn overlaid(base: &Snapshot, overlay: &Overlay) -> Snapshot {
     let catalog = overlay.iter().fold((*base.catalog).clone(), |catalog, (server, (offer, _))| {
         catalog.apply(Change::Listed(server.clone(), Arc::clone(offer)))
     });
-    Snapshot::new(Arc::new(catalog), Arc::clone(&base.layout), base.settled)
+    base.followed_by(Arc::new(catalog), Arc::clone(&base.layout), base.settled)
 }
 
 /// Keeps the catalogs of sessions up to date, and ends sessions that nobody uses.

@@ -147,8 +147,11 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
         let hosts = connected_hosts.borrow_and_update().clone().into_iter();
         gateway.hosts = hosts.map(|(host, count)| HostGroup { host, count }).collect();
         let snapshot = snapshots.borrow_and_update().clone();
-        gateway.servers = servers(app.statuses(), &app.scopes(), &snapshot);
         gateway.problems.clone_from(&snapshot.layout.problems);
+        // With many tools it takes a while to count them.
+        let (statuses, scopes) = (app.statuses(), app.scopes());
+        let Ok(servers) = spawn_blocking(move || servers(statuses, &scopes, &snapshot)).await else { return };
+        gateway.servers = servers;
         if written.as_ref() != Some(&gateway) {
             let text = serde_json::to_vec(&gateway).unwrap_or_default();
             let writing = spawn_blocking(move || {

@@ -158,7 +158,8 @@ fn without(current: &Arc<Offer>, all: &Offer, some: &Offer) -> Arc<Offer> {
     let names = |offer: &Offer| offer.tools.iter().map(|tool| tool.name.clone()).collect::<BTreeSet<_>>();
     let hidden: BTreeSet<String> = names(all).difference(&names(some)).cloned().collect();
     let mut offer = (**current).clone();
-    offer.tools.retain(|tool| !hidden.contains(&tool.name));
+    let shown = current.tools.iter().filter(|tool| !hidden.contains(&tool.name));
+    offer.tools = shown.cloned().collect::<Vec<_>>().into();
     hide(&mut offer.resources, &all.resources, &some.resources);
     hide(&mut offer.templates, &all.templates, &some.templates);
     hide(&mut offer.prompts, &all.prompts, &some.prompts);

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::{
+    dictionary::{TermId, Word},
     document::Field,
-    index::{Index, TermId, Word, WordInField},
+    index::Index,
+    segment::WordInField,
     words::Origin,
 };
 
@@ -185,11 +187,10 @@ fn head(piece: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// The embeddings of a catalog: of its tools, and of its words.
+/// The embeddings of the words of a catalog; those of its tools are in the segments of the index.
 #[derive(Debug)]
 pub(super) struct Embeddings {
     table: Arc<EmbeddingTable>,
-    pub(super) tools: EmbeddingList,
     /// The words of the catalog that the table knows whole; none if there are too many to compare.
     words: EmbeddingList,
     terms: Vec<TermId>,
@@ -203,7 +204,7 @@ const NEIGHBOURS: usize = 4;
 /// The weight of a server's name, which its other tools share.
 const SERVER: f32 = 0.5;
 
-/// Builds the embeddings of a catalog word by word.
+/// Builds the embeddings of tools word by word.
 pub(super) struct EmbeddingsBuilder {
     table: Arc<EmbeddingTable>,
     tools: EmbeddingList,
@@ -221,13 +222,22 @@ impl EmbeddingsBuilder {
         Self { tools: EmbeddingList::new(&table), sum, vectors: Vec::new(), places: Vec::new(), table }
     }
 
-    /// A word of a tool; `None` at its end.
-    pub(super) fn add_word(&mut self, word: Option<WordInField<'_>>) {
-        let Some((field, text, word, origin)) = word else {
-            self.tools.push(&self.sum);
-            self.sum.fill(0.0);
-            return;
-        };
+    /// The words of a tool are added.
+    pub(super) fn finish_tool(&mut self) {
+        self.tools.push(&self.sum);
+        self.sum.fill(0.0);
+    }
+
+    /// The embeddings of the tools so far. The words are kept for the next ones.
+    pub(super) fn take(&mut self) -> EmbeddingList {
+        let next = EmbeddingList::new(&self.table);
+        let mut tools = std::mem::replace(&mut self.tools, next);
+        tools.bytes.shrink_to_fit();
+        tools
+    }
+
+    /// A word of a tool.
+    pub(super) fn add_word(&mut self, (field, text, word, origin): WordInField<'_>) {
         let weight = match field {
             Field::Name => 1.0,
             Field::Server if origin == Origin::Written => SERVER,
@@ -253,9 +263,10 @@ impl EmbeddingsBuilder {
             start
         })
     }
+}
 
-    pub(super) fn finish(self, index: &Index) -> Embeddings {
-        let table = self.table;
+impl Embeddings {
+    pub(super) fn new(table: Arc<EmbeddingTable>, index: &Index) -> Self {
         let mut known: Vec<(usize, TermId)> = Vec::new();
         index.each_word(|word, term| {
             if known.len() <= COMPARED_WORDS {
@@ -265,7 +276,7 @@ impl EmbeddingsBuilder {
         let (mut words, mut terms) = (EmbeddingList::new(&table), Vec::new());
         if known.len() <= COMPARED_WORDS {
             known.sort_unstable();
-            let mut sum = self.sum;
+            let mut sum = vec![0.0; table.dimensions];
             for (row, term) in known {
                 sum.fill(0.0);
                 table.add_row(row, &mut sum);
@@ -273,14 +284,12 @@ impl EmbeddingsBuilder {
                 terms.push(term);
             }
         }
-        Embeddings { tools: self.tools, words, terms, table }
+        Self { words, terms, table }
     }
-}
 
-impl Embeddings {
     pub(super) fn heap_bytes(&self) -> usize {
         let terms = self.terms.capacity() * size_of::<TermId>();
-        self.tools.bytes.capacity() + self.words.bytes.capacity() + terms
+        self.words.heap_bytes() + terms
     }
 
     /// A sum to which the words of a text are added.
@@ -332,6 +341,10 @@ impl Embedding {
 impl EmbeddingList {
     fn new(table: &EmbeddingTable) -> Self {
         Self { dimensions: table.dimensions, bytes: Vec::new() }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.bytes.capacity()
     }
 
     fn push(&mut self, sum: &[f32]) {

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::{
     Engine, SYNONYM,
+    dictionary::TermId,
     document::{FIELDS, Field, each_text},
-    index::{Posting, TermId},
     query::{Query, WeightedTerm},
     words,
 };
@@ -58,10 +58,10 @@ impl Engine {
             (term, Relation::Synonym)
         });
         let itself = number..number + 1;
-        let sum = |postings: &[Posting]| postings.iter().map(|posting| posting.value).sum::<f32>();
         let mut matches: Vec<Match> = Vec::new();
         for (term, relation) in given.chain(related) {
-            let value = sum(self.index.postings(term.id, &itself));
+            let mut value = 0.0;
+            self.index.each_posting(term.id, &itself, |posting| value += posting.value);
             if value > 0.0 {
                 let fields = self.fields(term.id, server, tool);
                 let word = self.index.spelling(term.id).to_owned();
@@ -73,14 +73,18 @@ impl Engine {
             found.share /= all.max(f32::MIN_POSITIVE);
         }
         matches.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let of_name = |id: &TermId| sum(self.index.names(*id, &itself));
+        let of_name = |id: &TermId| {
+            let mut covered = 0.0;
+            self.index.each_posting(*id, &itself, |posting| {
+                covered += self.index.name_shares(posting).sum::<f32>();
+            });
+            covered
+        };
         let embedding = whole.embedding.as_ref();
-        let embeddings = self.embeddings.as_ref().zip(embedding);
         Explanation {
             matches,
             name_covered: said.iter().map(of_name).sum(),
-            meaning: embeddings
-                .map(|(embeddings, embedding)| embeddings.tools.cosine(number as usize, embedding)),
+            meaning: embedding.and_then(|embedding| self.index.cosine(number, embedding)),
         }
     }
 

@@ -1,147 +1,125 @@
 //! The index: which tools contain a term, and the score it gives them.
 
-use std::ops::Range;
-
-use rustc_hash::FxHashMap;
+use std::{ops::Range, sync::Arc};
 
 use super::{
-    document::{FIELDS, Field, Text, each_text},
-    lexicon::Lexicon,
-    words::{self, Origin, Words},
+    dictionary::{Dictionary, TermId, number},
+    document::{FIELDS, Field},
+    embeddings::Embedding,
+    segment::{FieldCounts, Segment},
 };
-use crate::catalog::Tool;
-
-pub(super) type TermId = u32;
 
 /// How soon more of the same word stops counting.
 const SATURATION: f32 = 1.2;
 
-/// Terms by word, tools by term.
+/// Tools by term, in segments, and what depends on all of them.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    tools: u32,
-    words: Words,
-    /// Every word that stands in some tool, as it stands there.
-    lexicon: Lexicon<Word>,
-    terms: FxHashMap<Box<str>, TermId>,
+    dictionary: Arc<Dictionary>,
+    segments: Vec<PlacedSegment>,
+    /// How many tools have each term.
+    with: Vec<u32>,
     rarity: Vec<f32>,
-    /// The score that each term gives to the tools that have it.
-    postings: Postings,
-    /// The share that each term has in the names of tools, and of their servers.
-    names: Postings,
-    servers: Postings,
+    tools: Vec<ToolWeights>,
 }
 
-/// A word of the catalog: its number, and its term unless it is a little word.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Word {
-    pub(super) number: u32,
-    pub(super) term: Option<TermId>,
+#[derive(Debug)]
+struct PlacedSegment {
+    /// The number of its first tool.
+    start: u32,
+    segment: Arc<Segment>,
 }
 
-/// A word of a tool, with the field it stands in.
-pub(super) type WordInField<'a> = (Field, &'a str, Word, Origin);
-
-/// A number for each tool that has a term, all in one block.
-#[derive(Debug, Default)]
-pub(super) struct Postings {
-    /// For each term, where its tools begin; one more at the end.
-    starts: Vec<u32>,
-    entries: Vec<Posting>,
+/// What the words of one tool count.
+#[derive(Debug)]
+struct ToolWeights {
+    fields: [f32; FIELDS],
+    /// The rarity of all terms in its name, and in that of its server.
+    name: f32,
+    server: f32,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// A tool that has a term.
 pub(super) struct Posting {
     pub(super) tool: u32,
+    /// The score that the term gives to it.
     pub(super) value: f32,
-}
-
-/// The terms of all tools while the index is being built.
-#[derive(Default)]
-struct Counts {
-    tools: Vec<ToolCounts>,
-    /// The terms of one tool after those of another.
-    terms: Vec<(TermId, [u16; FIELDS])>,
-    /// For each term, the tool that had it last, and where that is counted.
-    last: Vec<(u32, u32)>,
-    /// The terms in names, with their tools; and those in the names of their servers.
-    names: Vec<(u32, TermId)>,
-    servers: Vec<(u32, TermId)>,
-}
-
-/// The terms of texts that many tools share, as parameters do: each is read and taken apart once.
-#[derive(Default)]
-struct TermCache<'a> {
-    places: FxHashMap<Text<'a>, Range<usize>>,
-    terms: Vec<TermId>,
-}
-
-/// What was counted of one tool.
-struct ToolCounts {
-    /// Where its terms end.
-    end: usize,
-    lengths: [u32; FIELDS],
+    counts: FieldCounts,
+    rarity: f32,
 }
 
 impl Index {
-    /// Calls `on_word` with each word of names and descriptions, and with `None` at the end of each tool.
-    pub(super) fn build(tools: &[(&str, &Tool)], mut on_word: impl FnMut(Option<WordInField<'_>>)) -> Self {
-        let mut index = Self { tools: number(tools.len()), ..Self::default() };
-        let mut counts = Counts::default();
-        let mut cache = TermCache::default();
-        for (number, (server, tool)) in (0..).zip(tools) {
-            let mut lengths = [0; FIELDS];
-            each_text(server, tool, &mut |field, text| {
-                let mut count = |term| {
-                    lengths[field as usize] += 1;
-                    counts.add(number, field, term);
-                };
-                if matches!(field, Field::Parameter | Field::Detail) {
-                    return cache.terms(text, &mut index).iter().copied().for_each(count);
-                }
-                words::each(&text.read(), |text, origin| {
-                    let word = index.intern(text);
-                    on_word(Some((field, text, word, origin)));
-                    word.term.into_iter().for_each(&mut count);
-                });
-            });
-            counts.tools.push(ToolCounts { end: counts.terms.len(), lengths });
-            on_word(None);
+    /// The segments are those of the tools in their order, with terms of the dictionary.
+    pub(super) fn new(dictionary: Arc<Dictionary>, segments: Vec<Arc<Segment>>) -> Self {
+        let mut with = vec![0u32; dictionary.len()];
+        for segment in &segments {
+            segment.each_term(|term, count| with[term as usize] += count);
         }
-        index.weigh(&counts);
-        index
+        let count = number(segments.iter().map(|segment| segment.len()).sum());
+        let rarity: Vec<f32> = with.iter().map(|with| self::rarity(count, *with)).collect();
+        let average = average_lengths(&segments);
+        let sum = |terms: &[TermId]| terms.iter().fold(0.0, |sum, term| sum + rarity[*term as usize]);
+        let weigh = |segment: &Arc<Segment>, at: usize| ToolWeights {
+            fields: weights(&segment.lengths[at], &average),
+            name: sum(segment.names.of(at)),
+            server: sum(segment.servers.of(at)),
+        };
+        let tools = segments.iter().flat_map(|segment| (0..segment.len()).map(move |at| (segment, at)));
+        let tools = tools.map(|(segment, at)| weigh(segment, at)).collect();
+        let mut start = 0;
+        let place = |segment: Arc<Segment>| {
+            let placed = PlacedSegment { start, segment };
+            start += number(placed.segment.len());
+            placed
+        };
+        let segments = segments.into_iter().map(place).collect();
+        Self { dictionary, segments, with, rarity, tools }
+    }
+
+    pub(super) fn dictionary(&self) -> &Arc<Dictionary> {
+        &self.dictionary
     }
 
     /// How many tools there are.
     pub(super) fn len(&self) -> usize {
-        self.tools as usize
+        self.tools.len()
     }
 
     pub(super) fn count(&self) -> u32 {
-        self.tools
+        number(self.len())
     }
 
     /// The term of a word, if some tool has it.
     pub(super) fn term(&self, word: &str) -> Option<TermId> {
-        match self.lexicon.get(word) {
-            Some(word) => word.term,
-            None => self.terms.get(&*self.words.term(word)?).copied(),
-        }
+        self.dictionary.term(word).filter(|term| self.is_used(*term))
+    }
+
+    fn is_used(&self, term: TermId) -> bool {
+        self.with[term as usize] > 0
+    }
+
+    pub(super) fn is_outdated(&self) -> bool {
+        let unused = self.with.iter().filter(|with| **with == 0).count();
+        unused > self.with.len() / 2
     }
 
     /// Is a word too common to search for?
     pub(super) fn is_little(&self, word: &str) -> bool {
-        self.words.term(word).is_none()
+        self.dictionary.is_little(word)
     }
 
     /// All words that stand in some tool, with their terms.
     pub(super) fn each_word(&self, mut found: impl FnMut(&str, TermId)) {
-        self.lexicon.each(|text, word| word.term.into_iter().for_each(|term| found(text, term)));
+        self.dictionary.each_word(|word, term| {
+            if self.is_used(term) {
+                found(word, term);
+            }
+        });
     }
 
     /// A term as text: slow, for explanations.
     pub(super) fn spelling(&self, term: TermId) -> &str {
-        self.terms.iter().find(|(_, id)| **id == term).map_or("", |(text, _)| text)
+        self.dictionary.spelling(term)
     }
 
     /// The weight of a term: the fewer tools have it, the more.
@@ -151,178 +129,84 @@ impl Index {
 
     /// The weight of a term that no tool has.
     pub(super) fn rarest(&self) -> f32 {
-        rarity(self.tools, 0)
+        rarity(self.count(), 0)
     }
 
-    /// The scores that a term gives to those of the tools that have it.
-    pub(super) fn postings(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
-        self.postings.of(term, within)
+    /// Calls `found` with those of the tools that have a term, in their order.
+    pub(super) fn each_posting(&self, term: TermId, within: &Range<u32>, mut found: impl FnMut(&Posting)) {
+        let rarity = self.rarity(term);
+        for PlacedSegment { start, segment } in &self.segments {
+            if *start >= within.end || *start + number(segment.len()) <= within.start {
+                continue;
+            }
+            segment.each(term, |at, counts| {
+                let tool = start + at;
+                if within.contains(&tool) {
+                    let each = counts.iter().zip(&self.tools[tool as usize].fields);
+                    let count: f32 = each.map(|(count, weight)| f32::from(*count) * weight).sum();
+                    let value = rarity * count / (SATURATION + count);
+                    found(&Posting { tool, value, counts: *counts, rarity });
+                }
+            });
+        }
     }
 
-    /// The share of their names that a term is, for those of the tools that have it there.
-    pub(super) fn names(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
-        self.names.of(term, within)
+    /// The share of its name that the term is, for each time that it stands there.
+    pub(super) fn name_shares(&self, posting: &Posting) -> impl Iterator<Item = f32> {
+        let whole = self.tools[posting.tool as usize].name;
+        shares(posting, Field::Name, whole)
     }
 
-    /// The same of the names of their servers.
-    pub(super) fn servers(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
-        self.servers.of(term, within)
+    /// The same of the name of its server.
+    pub(super) fn server_shares(&self, posting: &Posting) -> impl Iterator<Item = f32> {
+        let whole = self.tools[posting.tool as usize].server;
+        shares(posting, Field::Server, whole)
     }
 
     pub(super) fn has(&self, tool: u32, term: TermId) -> bool {
-        !self.postings(term, &(tool..tool + 1)).is_empty()
+        let mut has = false;
+        self.each_posting(term, &(tool..tool + 1), |_| has = true);
+        has
+    }
+
+    /// The cosine of the angle between a tool and something else; `None` without a table.
+    pub(super) fn cosine(&self, tool: u32, other: &Embedding) -> Option<f32> {
+        let PlacedSegment { start, segment } = self.segment_of(tool);
+        segment.embeddings.as_ref().map(|embeddings| embeddings.cosine((tool - start) as usize, other))
+    }
+
+    /// The first tool of the same server with the same name.
+    pub(super) fn twin(&self, tool: u32) -> u32 {
+        let PlacedSegment { start, segment } = self.segment_of(tool);
+        start + segment.twins[(tool - start) as usize]
+    }
+
+    fn segment_of(&self, tool: u32) -> &PlacedSegment {
+        let behind = self.segments.partition_point(|placed| placed.start <= tool);
+        &self.segments[behind - 1]
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let texts: usize = self.terms.keys().map(|word| word.len()).sum();
-        let lexicon = self.lexicon.heap_bytes();
-        let terms = self.terms.capacity() * size_of::<(Box<str>, TermId)>();
-        let rarity = self.rarity.capacity() * size_of::<f32>();
-        texts
-            + lexicon
-            + terms
-            + rarity
-            + self.postings.heap_bytes()
-            + self.names.heap_bytes()
-            + self.servers.heap_bytes()
-    }
-
-    fn intern(&mut self, text: &str) -> Word {
-        if let Some(word) = self.lexicon.get(text) {
-            return word;
-        }
-        let term = self.words.term(text).map(|stem| {
-            if let Some(term) = self.terms.get(&*stem) {
-                return *term;
-            }
-            let next = number(self.terms.len());
-            self.terms.insert(stem.into(), next);
-            next
-        });
-        let word = Word { number: number(self.lexicon.len()), term };
-        self.lexicon.insert(text, word);
-        word
-    }
-
-    fn weigh(&mut self, counts: &Counts) {
-        let mut with = vec![0u32; self.terms.len()];
-        for (term, _) in &counts.terms {
-            with[*term as usize] += 1;
-        }
-        self.rarity = with.iter().map(|with| rarity(self.tools, *with)).collect();
-
-        let average = counts.average_lengths();
-        let mut said = Vec::with_capacity(counts.terms.len());
-        let mut start = 0;
-        for (tool, counted) in (0..).zip(&counts.tools) {
-            let weights = weights(&counted.lengths, &average);
-            for (term, in_fields) in &counts.terms[start..counted.end] {
-                let each = in_fields.iter().zip(&weights);
-                let count: f32 = each.map(|(count, weight)| f32::from(*count) * weight).sum();
-                let value = self.rarity(*term) * count / (SATURATION + count);
-                said.push((*term, Posting { tool, value }));
-            }
-            start = counted.end;
-        }
-        self.postings = Postings::new(self.terms.len(), &said);
-
-        self.names = self.shares(&counts.names);
-        self.servers = self.shares(&counts.servers);
-    }
-
-    /// How much of what stands for a tool each term is.
-    fn shares(&self, standing: &[(u32, TermId)]) -> Postings {
-        let mut whole = vec![0.0f32; self.len()];
-        for (tool, term) in standing {
-            whole[*tool as usize] += self.rarity(*term);
-        }
-        let share = |(tool, term): &(u32, TermId)| {
-            let value = self.rarity(*term) / whole[*tool as usize].max(f32::MIN_POSITIVE);
-            (*term, Posting { tool: *tool, value })
-        };
-        let shares: Vec<_> = standing.iter().map(share).collect();
-        Postings::new(self.terms.len(), &shares)
+        let numbers = self.with.capacity() * size_of::<u32>() + self.rarity.capacity() * size_of::<f32>();
+        let segments: usize = self.segments.iter().map(|placed| placed.segment.heap_bytes()).sum();
+        self.dictionary.heap_bytes() + numbers + segments + self.tools.capacity() * size_of::<ToolWeights>()
     }
 }
 
-impl<'a> TermCache<'a> {
-    fn terms(&mut self, text: Text<'a>, index: &mut Index) -> &[TermId] {
-        if let Some(place) = self.places.get(&text) {
-            return &self.terms[place.clone()];
-        }
-        let start = self.terms.len();
-        words::each(&text.read(), |said, _| self.terms.extend(index.intern(said).term));
-        self.places.insert(text, start..self.terms.len());
-        &self.terms[start..]
-    }
+fn shares(posting: &Posting, field: Field, whole: f32) -> impl Iterator<Item = f32> + use<> {
+    let share = posting.rarity / whole.max(f32::MIN_POSITIVE);
+    std::iter::repeat_n(share, usize::from(posting.counts[field as usize]))
 }
 
-impl Counts {
-    fn add(&mut self, tool: u32, field: Field, term: TermId) {
-        if self.last.len() <= term as usize {
-            self.last.resize(term as usize + 1, (u32::MAX, 0));
-        }
-        let last = &mut self.last[term as usize];
-        if last.0 != tool {
-            *last = (tool, number(self.terms.len()));
-            self.terms.push((term, [0; FIELDS]));
-        }
-        let count = &mut self.terms[last.1 as usize].1[field as usize];
-        *count = count.saturating_add(1);
-        match field {
-            Field::Name => self.names.push((tool, term)),
-            Field::Server => self.servers.push((tool, term)),
-            _ => {}
-        }
+fn average_lengths(segments: &[Arc<Segment>]) -> [f32; FIELDS] {
+    let count: usize = segments.iter().map(|segment| segment.len()).sum();
+    let mut average = [0.0; FIELDS];
+    for (field, average) in average.iter_mut().enumerate() {
+        let lengths = segments.iter().flat_map(|segment| &segment.lengths);
+        let sum: u64 = lengths.map(|lengths| u64::from(lengths[field])).sum();
+        *average = (float(sum) / float(count as u64)).max(1.0);
     }
-
-    fn average_lengths(&self) -> [f32; FIELDS] {
-        let mut average = [0.0; FIELDS];
-        for (field, average) in average.iter_mut().enumerate() {
-            let sum: u64 = self.tools.iter().map(|tool| u64::from(tool.lengths[field])).sum();
-            *average = (float(sum) / float(self.tools.len() as u64)).max(1.0);
-        }
-        average
-    }
-}
-
-impl Postings {
-    /// Counted first, then filled: sorting would cost more.
-    fn new(terms: usize, all: &[(TermId, Posting)]) -> Self {
-        let mut starts = vec![0u32; terms + 1];
-        for (term, _) in all {
-            starts[*term as usize + 1] += 1;
-        }
-        for term in 1..starts.len() {
-            starts[term] += starts[term - 1];
-        }
-        let mut next = starts.clone();
-        let mut entries = vec![Posting { tool: 0, value: 0.0 }; all.len()];
-        for (term, posting) in all {
-            let place = &mut next[*term as usize];
-            entries[*place as usize] = *posting;
-            *place += 1;
-        }
-        Self { starts, entries }
-    }
-
-    fn of(&self, term: TermId, within: &Range<u32>) -> &[Posting] {
-        let term = term as usize;
-        let entries = &self.entries[self.starts[term] as usize..self.starts[term + 1] as usize];
-        // They stand in the order of their tools.
-        let start = if within.start == 0 { 0 } else { entries.partition_point(|e| e.tool < within.start) };
-        let entries = &entries[start..];
-        match entries.last() {
-            Some(last) if last.tool >= within.end => {
-                &entries[..entries.partition_point(|e| e.tool < within.end)]
-            }
-            _ => entries,
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.starts.capacity() * size_of::<u32>() + self.entries.capacity() * size_of::<Posting>()
-    }
+    average
 }
 
 /// What a word in each field of a tool counts: by where it stands, and less in a longer text.
@@ -339,10 +223,6 @@ fn weights(lengths: &[u32; FIELDS], average: &[f32; FIELDS]) -> [f32; FIELDS] {
 fn rarity(tools: u32, with: u32) -> f32 {
     let (all, with) = (float(u64::from(tools)), float(u64::from(with)));
     (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
-}
-
-fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of words and tools")]

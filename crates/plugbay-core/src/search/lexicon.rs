@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 /// Something for each word.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Lexicon<T> {
     short: FxHashMap<u128, T>,
     long: FxHashMap<Box<str>, T>,

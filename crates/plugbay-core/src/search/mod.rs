@@ -1,5 +1,6 @@
 //! Search: finds tools by words, weighted by the field they stand in, and by embeddings from a small table.
 
+mod dictionary;
 mod document;
 mod embeddings;
 mod explain;
@@ -8,6 +9,7 @@ mod lexicon;
 mod query;
 pub mod ranking;
 pub mod reply;
+mod segment;
 mod synonyms;
 mod words;
 
@@ -18,10 +20,12 @@ use rustc_hash::FxHashMap;
 pub use document::Field;
 pub use embeddings::EmbeddingTable;
 pub use explain::{Explanation, Match, Relation};
+pub use segment::Segment;
 
 use self::{
-    embeddings::{Embedding, EmbeddingList, Embeddings, EmbeddingsBuilder},
-    index::{Index, TermId},
+    dictionary::{Dictionary, TermId},
+    embeddings::{Embedding, Embeddings, EmbeddingsBuilder},
+    index::Index,
     query::{Part, Query, WeightedTerm},
     synonyms::Synonyms,
 };
@@ -62,9 +66,27 @@ pub struct Engine {
     index: Index,
     synonyms: Synonyms,
     embeddings: Option<Embeddings>,
-    /// For each tool, the first of the same server with the same name.
-    twins: Vec<u32>,
 }
+
+/// Neighbouring tools, each with the name of its server.
+pub enum ToolGroup<'a> {
+    /// As they were in the engine before.
+    Kept(Arc<Segment>),
+    New(Vec<(&'a str, &'a Tool)>),
+}
+
+/// Runs two jobs, at the same time if it can.
+pub type Join = fn(&mut (dyn FnMut() + Send), &mut (dyn FnMut() + Send));
+
+/// Runs two jobs, one after the other.
+pub fn one_after_the_other(first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
+    first();
+    second();
+}
+
+/// So many tools, or those of one server, are indexed as one group: then a change of one server costs little, and a search
+/// has not too many segments to look into.
+pub const GROUP: usize = 256;
 
 /// A tool that a search found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,15 +106,48 @@ impl Hit {
 impl Engine {
     /// Builds the index. Each tool comes with the name of its server.
     pub fn build(tools: &[(&str, &Tool)], table: Option<Arc<EmbeddingTable>>) -> Self {
-        let mut builder = table.map(EmbeddingsBuilder::new);
-        let index = Index::build(tools, |word| {
-            if let Some(builder) = &mut builder {
-                builder.add_word(word);
+        let of_servers = tools.chunk_by(|a, b| a.0 == b.0);
+        let mut groups: Vec<Vec<(&str, &Tool)>> = Vec::new();
+        for of_server in of_servers {
+            match groups.last_mut().filter(|group| group.len() < GROUP && of_server.len() < GROUP) {
+                Some(group) => group.extend(of_server),
+                None => groups.push(of_server.to_vec()),
             }
-        });
+        }
+        Self::of_groups(groups.into_iter().map(ToolGroup::New).collect(), None, table, one_after_the_other).0
+    }
+
+    /// Builds the index of the groups that are new. Those that are kept are of the engine before. Returns a segment for
+    /// each group.
+    pub fn of_groups(
+        groups: Vec<ToolGroup<'_>>,
+        before: Option<&Self>,
+        table: Option<Arc<EmbeddingTable>>,
+        join: Join,
+    ) -> (Self, Vec<Arc<Segment>>) {
+        let new = |group: &ToolGroup<'_>| matches!(group, ToolGroup::New(_));
+        let mut dictionary = before.map(|before| Arc::clone(before.index.dictionary())).unwrap_or_default();
+        let mut built = Vec::new();
+        if groups.iter().any(new) {
+            let new = groups.iter().filter_map(|group| match group {
+                ToolGroup::New(tools) => Some(&tools[..]),
+                ToolGroup::Kept(_) => None,
+            });
+            let new: Vec<_> = new.collect();
+            let builder = || table.clone().map(EmbeddingsBuilder::new);
+            let (grown, segments) = segment::build_all(Dictionary::clone(&dictionary), &new, builder, join);
+            (dictionary, built) = (Arc::new(grown), segments);
+        }
+        let mut built = built.into_iter();
+        let segment = |group: ToolGroup<'_>| match group {
+            ToolGroup::Kept(segment) => Some(segment),
+            ToolGroup::New(_) => built.next().map(Arc::new),
+        };
+        let segments: Vec<Arc<Segment>> = groups.into_iter().filter_map(segment).collect();
+        let index = Index::new(dictionary, segments.clone());
         let synonyms = Synonyms::new(|word| index.term(word));
-        let embeddings = builder.map(|builder| builder.finish(&index));
-        Self { synonyms, embeddings, twins: twins(tools), index }
+        let embeddings = table.map(|table| Embeddings::new(table, &index));
+        (Self { index, synonyms, embeddings }, segments)
     }
 
     /// The best `limit` tools, best first; equal ones in the order of the catalog. Others than those `within`
@@ -155,23 +210,26 @@ impl Engine {
     }
 
     fn is_near(&self, query: &Query, tool: u32) -> bool {
-        let embeddings = self.embeddings.as_ref().zip(query.whole.embedding.as_ref());
-        embeddings.is_none_or(|(embeddings, embedding)| {
-            embeddings.tools.cosine(tool as usize, embedding) >= NEAR_ENOUGH
-        })
+        let embedding = query.whole.embedding.as_ref();
+        let cosine = embedding.and_then(|embedding| self.index.cosine(tool, embedding));
+        cosine.is_none_or(|cosine| cosine >= NEAR_ENOUGH)
+    }
+
+    /// Whether most of the words that this knows stand in no tool any more: then nothing of it should be kept.
+    pub fn is_outdated(&self) -> bool {
+        self.index.is_outdated()
     }
 
     /// The memory that this holds, beside the tools themselves and the table.
     pub fn heap_bytes(&self) -> usize {
-        let twins = self.twins.capacity() * size_of::<u32>();
-        self.index.heap_bytes() + self.embeddings.as_ref().map_or(0, Embeddings::heap_bytes) + twins
+        self.index.heap_bytes() + self.embeddings.as_ref().map_or(0, Embeddings::heap_bytes)
     }
 
     /// The best tools for one part of a query, in no order.
     fn rank(&self, part: &Part, within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
         let mut hits = self.by_words(&part.terms, within, scratch);
-        if let (Some(embeddings), Some(embedding)) = (&self.embeddings, &part.embedding) {
-            self.rescore(&mut hits, part, within, &embeddings.tools, embedding);
+        if let (Some(_), Some(embedding)) = (&self.embeddings, &part.embedding) {
+            self.rescore(&mut hits, part, within, embedding);
         }
         keep_best(&mut hits, RESCORED);
         hits
@@ -182,29 +240,23 @@ impl Engine {
         let related = self.synonyms.of(&said);
         let related = related.into_iter().map(|id| (id, SYNONYM));
         for (id, weight) in terms.iter().map(|term| (term.id, term.weight)).chain(related) {
-            for posting in self.index.postings(id, within) {
-                scratch.add(posting.tool, weight * posting.value);
-            }
+            self.index.each_posting(id, within, |posting| scratch.add(posting.tool, weight * posting.value));
         }
         for id in said {
-            for posting in self.index.names(id, within) {
-                scratch.covered[posting.tool as usize] += COVERED_NAME * posting.value;
-            }
-            for posting in self.index.servers(id, within) {
-                scratch.covered[posting.tool as usize] += COVERED_SERVER * posting.value;
-            }
+            self.index.each_posting(id, within, |posting| {
+                let covered = &mut scratch.covered[posting.tool as usize];
+                for share in self.index.name_shares(posting) {
+                    *covered += COVERED_NAME * share;
+                }
+                for share in self.index.server_shares(posting) {
+                    *covered += COVERED_SERVER * share;
+                }
+            });
         }
         scratch.take()
     }
 
-    fn rescore(
-        &self,
-        hits: &mut Vec<Hit>,
-        part: &Part,
-        within: &Range<u32>,
-        tools: &EmbeddingList,
-        embedding: &Embedding,
-    ) {
+    fn rescore(&self, hits: &mut Vec<Hit>, part: &Part, within: &Range<u32>, embedding: &Embedding) {
         let spoken = !hits.is_empty() && part.terms.iter().any(|term| term.said);
         let enough = if spoken { FAINT } else { STRONG };
         let within = within.start..within.end.min(self.index.count());
@@ -222,7 +274,7 @@ impl Engine {
         let whole = best.powf(1.0 - PERFECTION) * perfect.max(f32::MIN_POSITIVE).powf(PERFECTION);
         let share = embeddings_share(self.index.len());
         hits.retain_mut(|hit| {
-            let cosine = tools.cosine(hit.tool as usize, embedding).max(0.0);
+            let cosine = self.index.cosine(hit.tool, embedding).unwrap_or_default().max(0.0);
             let named = spoken && hit.score > 0.0;
             hit.score = (1.0 - share) * hit.score / whole + share * cosine;
             named || cosine >= enough
@@ -234,7 +286,7 @@ impl Engine {
         let mut seen: Vec<Hit> = Vec::new();
         let mut again = Vec::new();
         for hit in hits.drain(..) {
-            let same = |other: &Hit| self.twins[other.tool as usize] == self.twins[hit.tool as usize];
+            let same = |other: &Hit| self.index.twin(other.tool) == self.index.twin(hit.tool);
             if seen.iter().any(|other| same(other) && hit.score >= other.score * TWIN) {
                 again.push(hit);
             } else {
@@ -250,14 +302,6 @@ fn embeddings_share(tools: usize) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "a number of tools")]
     let tools = (tools as f32).max(EMBEDDINGS_TOOLS);
     EMBEDDINGS_SHARE * (EMBEDDINGS_TOOLS / tools).powf(EMBEDDINGS_FADE)
-}
-
-fn twins(tools: &[(&str, &Tool)]) -> Vec<u32> {
-    let mut first: FxHashMap<(&str, String), u32> = FxHashMap::default();
-    let numbered = (0..).zip(tools);
-    numbered
-        .map(|(number, (server, tool))| *first.entry((server, tool.name.to_lowercase())).or_insert(number))
-        .collect()
 }
 
 /// The best of them, in no order.

@@ -1,8 +1,9 @@
 //! A query: its terms and its embedding, whole and sentence by sentence.
 
 use super::{
+    dictionary::TermId,
     embeddings::{Embedding, Embeddings},
-    index::{Index, TermId},
+    index::Index,
     words::{self, Origin},
 };
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::index::TermId;
+use super::dictionary::TermId;
 
 /// One group per line.
 const GROUPS: &str = include_str!("synonyms.txt");

@@ -119,3 +119,84 @@ fn a_query_word_that_no_tool_has_is_found_by_its_embedding() {
     assert_eq!(best("mail"), Some((0, true)));
     assert!(EmbeddingTable::read(b"TVEC\xff\xff\xff\xff\xff\xff\xff\xff").is_none());
 }
+
+/// Tools of several servers, with words that many of them share and some that few have.
+fn many(servers: usize, each: usize) -> Vec<(String, Vec<Tool>)> {
+    let tool = |server: usize, number: usize| {
+        let (a, b) = (number % 7, (server * 31 + number * 17) % 97);
+        let definition = format!(
+            r#"{{"name":"verb{a}_thing{b}","description":"Does thing{b} with word{} and part{}. Twice: thing{b}.","inputSchema":{{"properties":{{"key{a}":{{"description":"the word{}"}}}}}}}}"#,
+            (server + number) % 53,
+            number % 11,
+            number % 5,
+        );
+        Tool::parse(Bytes::from(definition)).unwrap()
+    };
+    (0..servers)
+        .map(|server| (format!("server{server}"), (0..each).map(|number| tool(server, number)).collect()))
+        .collect()
+}
+
+fn group<'a>(server: &'a (String, Vec<Tool>)) -> Vec<(&'a str, &'a Tool)> {
+    server.1.iter().map(|tool| (server.0.as_str(), tool)).collect()
+}
+
+const QUERIES: [&str; 5] = [
+    "verb3 thing12",
+    "word7 of server2",
+    "key1 part4. verb2 thing40 word9",
+    "twice thing5 unknownword",
+    "server1",
+];
+
+fn assert_same(one: &Engine, other: &Engine) {
+    for query in QUERIES {
+        assert_eq!(one.search(query, 20, None), other.search(query, 20, None), "{query}");
+        assert_eq!(one.search(query, 20, Some(300..700)), other.search(query, 20, Some(300..700)), "{query}");
+    }
+}
+
+#[test]
+fn a_search_index_made_in_two_halves_ranks_like_one_made_at_once() {
+    let servers = many(8, 300);
+    let groups = || servers.iter().map(|server| ToolGroup::New(group(server))).collect();
+    let at_once = Engine::build(&servers.iter().flat_map(group).collect::<Vec<_>>(), None);
+    let second_first: Join = |first, second| {
+        second();
+        first();
+    };
+    let halves = Engine::of_groups(groups(), None, None, second_first).0;
+    assert_eq!(halves.index.dictionary().len(), at_once.index.dictionary().len());
+    assert_same(&halves, &at_once);
+}
+
+#[test]
+fn a_search_index_after_a_change_of_one_server_ranks_like_a_new_one() {
+    let mut servers = many(6, 300);
+    let groups = servers.iter().map(|server| ToolGroup::New(group(server))).collect();
+    let (before, segments) = Engine::of_groups(groups, None, None, one_after_the_other);
+    servers[2].1.truncate(250);
+    let added = r#"{"name":"brandnew_thing12","description":"word7 and brandnew words"}"#;
+    servers[2].1.push(Tool::parse(Bytes::from_static(added.as_bytes())).unwrap());
+    let parts = servers.iter().zip(&segments).enumerate().map(|(at, (server, segment))| {
+        if at == 2 { ToolGroup::New(group(server)) } else { ToolGroup::Kept(Arc::clone(segment)) }
+    });
+    let (after, kept) = Engine::of_groups(parts.collect(), Some(&before), None, one_after_the_other);
+    assert!(Arc::ptr_eq(&kept[5], &segments[5]) && !Arc::ptr_eq(&kept[2], &segments[2]));
+    let fresh = Engine::build(&servers.iter().flat_map(group).collect::<Vec<_>>(), None);
+    assert_same(&after, &fresh);
+    assert_eq!(after.search("brandnew", 1, None), fresh.search("brandnew", 1, None));
+    assert!(!after.is_outdated());
+}
+
+#[test]
+fn words_that_no_tool_has_any_more_are_not_found() {
+    let servers = many(1, 300);
+    let groups = vec![ToolGroup::New(group(&servers[0]))];
+    let (before, _) = Engine::of_groups(groups, None, None, one_after_the_other);
+    let other = tools(&[("s", r#"{"name":"weather","description":"rain"}"#)]);
+    let next = vec![ToolGroup::New(vec![("s", &other[0].1)])];
+    let (after, _) = Engine::of_groups(next, Some(&before), None, one_after_the_other);
+    assert!(after.search("thing12", 5, None).is_empty() && after.is_outdated());
+    assert_eq!(after.search("rain", 5, None).len(), 1);
+}

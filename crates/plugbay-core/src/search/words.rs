@@ -21,6 +21,12 @@ impl Default for Words {
     }
 }
 
+impl Clone for Words {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 impl Words {
     /// What stands for a word in the index; `None` for one that says nothing about a tool.
     pub(super) fn term<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {

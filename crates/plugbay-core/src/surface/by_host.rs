@@ -22,7 +22,8 @@ impl Snapshot {
             return seen.as_ref().unwrap_or(self).clone();
         }
         let seen = self.catalog.seen_by(host);
-        let seen = seen.map(|catalog| Self::new(Arc::new(catalog), Arc::clone(&self.layout), self.settled));
+        let seen =
+            seen.map(|catalog| self.followed_by(Arc::new(catalog), Arc::clone(&self.layout), self.settled));
         if known.len() >= LIMIT {
             known.remove(0);
         }

@@ -1,6 +1,6 @@
 //! A tool under the name that it is called by, and its definition as hosts get it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -8,7 +8,7 @@ use super::{Resources, names::is_for_model};
 use crate::{
     arguments::ResolvedTool,
     catalog::Tool,
-    exposure::{Exposure, Mode},
+    exposure::Mode,
     name::ServerName,
     wire::{Members, Span, string_value},
 };
@@ -103,7 +103,7 @@ impl Found {
     }
 
     pub(super) fn write(&self, out: &mut BytesMut, additions: Additions) {
-        let mut edits = vec![(self.tool.name_span.clone(), quoted(&self.exposed))];
+        let mut edits = vec![(self.tool.name_span(), quoted(&self.exposed))];
         edits.extend(additions.titled.then(|| self.title()));
         edits.extend(additions.always_load.then(|| mark(&self.tool, ALWAYS_LOAD, "true")).flatten());
         put_edited(out, &self.tool.definition, edits);
@@ -121,9 +121,10 @@ impl Found {
         };
         match own {
             Some(span) => (span, quoted(&title)),
-            None => {
-                (self.tool.name_span.end..self.tool.name_span.end, format!(",\"title\":{}", quoted(&title)))
-            }
+            None => (
+                self.tool.name_span().end..self.tool.name_span().end,
+                format!(",\"title\":{}", quoted(&title)),
+            ),
         }
     }
 
@@ -131,7 +132,7 @@ impl Found {
     pub(super) fn write_with_source(&self, out: &mut BytesMut) {
         let Target { server, tool, .. } = &self.target;
         let source = format!(r#"{{"server":"{server}","tool":{}}}"#, quoted(tool));
-        let mut edits = vec![(self.tool.name_span.clone(), quoted(&self.exposed))];
+        let mut edits = vec![(self.tool.name_span(), quoted(&self.exposed))];
         edits.extend(mark(&self.tool, SOURCE, &source));
         put_edited(out, &self.tool.definition, edits);
     }
@@ -172,15 +173,15 @@ impl Found {
 }
 
 /// The tool with the description that the user wants it to have.
-pub(super) fn described<'a>(tool: &'a Tool, exposure: &Exposure) -> Cow<'a, Tool> {
-    let wanted = exposure.describe.get(&tool.name).and_then(|text| saying(tool, text));
+pub(super) fn described<'a>(tool: &'a Tool, describe: &BTreeMap<String, String>) -> Cow<'a, Tool> {
+    let wanted = describe.get(&tool.name).and_then(|text| saying(tool, text));
     wanted.map_or(Cow::Borrowed(tool), Cow::Owned)
 }
 
 fn saying(tool: &Tool, text: &str) -> Option<Tool> {
-    let edit = match &tool.description_span {
-        Some(span) => (span.clone(), quoted(text)),
-        None => (tool.name_span.end..tool.name_span.end, format!(",\"description\":{}", quoted(text))),
+    let edit = match tool.description_span() {
+        Some(span) => (span, quoted(text)),
+        None => (tool.name_span().end..tool.name_span().end, format!(",\"description\":{}", quoted(text))),
     };
     let mut definition = BytesMut::new();
     put_edited(&mut definition, &tool.definition, vec![edit]);
@@ -204,7 +205,7 @@ pub(super) fn with_own_pages(tool: Cow<'_, Tool>, server: &ServerName, resources
 fn mark(tool: &Tool, key: &str, value: &str) -> Option<(Span, String)> {
     let definition = &tool.definition;
     let Some(meta) = Members::find(definition, &(0..definition.len()), "_meta") else {
-        let end = tool.name_span.end;
+        let end = tool.name_span().end;
         return Some((end..end, format!(r#","_meta":{{"{key}":{value}}}"#)));
     };
     if definition[meta.start] != b'{' || Members::find(definition, &meta, key).is_some() {

@@ -35,7 +35,7 @@ fn narrowed(grant: &ToolGrant, catalog: &Catalog, layout: &Layout) -> (Catalog, 
 fn sees(grant: &ToolGrant, server: &ServerName, catalog: &Catalog, exposure: &Exposure) -> bool {
     match catalog.get(server) {
         Some(entry) if entry.offer.tools.is_empty() => grant.is_whole(server),
-        Some(entry) => entry.offer.tools.iter().any(|tool| exposure.policy.may(&tool.name)),
+        Some(entry) => entry.offer.tools.names().iter().any(|tool| exposure.policy.may(tool)),
         None => grant.is_whole(server) || grant.names(server),
     }
 }

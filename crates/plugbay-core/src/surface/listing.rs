@@ -8,10 +8,9 @@ use std::{
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{
-    AgentAccess, BuiltinPrompt, BuiltinTool, Layout, Learned, Plan, Snapshot, Target,
+    AgentAccess, BuiltinPrompt, BuiltinTool, Layout, LazyNames, Learned, Plan, Snapshot, Target,
     activate::Active,
     found::{Additions, Found},
-    names::Names,
     notice, prompts, suite,
 };
 use crate::{
@@ -65,16 +64,20 @@ pub struct Listing {
     own_skill: bool,
     /// The servers that are shown as one tool.
     suites: BTreeMap<String, ServerName>,
-    names: Arc<Names>,
+    names: Arc<LazyNames>,
 }
 
 impl Listing {
     /// In the order of names, so that equal catalogs give equal bytes.
-    pub(super) fn new(names: &Arc<Names>, snapshot: &Snapshot, view: &View) -> Self {
+    pub(super) fn new(names: &Arc<LazyNames>, snapshot: &Snapshot, view: &View) -> Self {
         let Snapshot { catalog, layout, resources, .. } = snapshot;
         let families = Families::of(snapshot, view);
         let suites = suites(snapshot, view, names);
-        let shown: Vec<&Found> = names.iter().filter(|found| view.shows(found, catalog)).collect();
+        let shown: Vec<&Found> = if view.may_show_any(snapshot) {
+            names.iter().filter(|found| view.shows(found, catalog)).collect()
+        } else {
+            Vec::new()
+        };
         let mut tools = BytesMut::from("[");
         if families.is_none() {
             let notice = notice::notice(snapshot, view, suites.is_empty() && shown.is_empty());
@@ -100,7 +103,7 @@ impl Listing {
         Self { tools, prompts, agents, families, own, own_prompts, own_skill, suites, names }
     }
 
-    pub(super) fn unwritten(names: &Arc<Names>) -> Self {
+    pub(super) fn unwritten(names: &Arc<LazyNames>) -> Self {
         Self { names: Arc::clone(names), ..Self::default() }
     }
 
@@ -163,7 +166,7 @@ fn is_plain(layout: &Layout) -> bool {
 }
 
 /// A name that something else has already is given up for one that only this server can have.
-fn suites(snapshot: &Snapshot, view: &View, names: &Names) -> BTreeMap<String, ServerName> {
+fn suites(snapshot: &Snapshot, view: &View, names: &LazyNames) -> BTreeMap<String, ServerName> {
     let servers = snapshot.servers().into_iter();
     let servers = servers.filter(|server| snapshot.mode_of(server, view) == Mode::Suite);
     let limit = view.name_limit.unwrap_or(usize::MAX).min(snapshot.layout.name_limit);
@@ -174,7 +177,8 @@ fn suites(snapshot: &Snapshot, view: &View, names: &Names) -> BTreeMap<String, S
             exposed = name::identifier(&exposed);
         }
         let taken = |name: &str, suites: &BTreeMap<String, ServerName>| {
-            suites.contains_key(name) || names.get(name).is_some() || BuiltinTool::named(name).is_some()
+            let of_tool = || may_be_of_tool(name, snapshot) && names.get(name).is_some();
+            suites.contains_key(name) || BuiltinTool::named(name).is_some() || of_tool()
         };
         if taken(&exposed, &suites) {
             exposed = name::expose(&server, "suite", limit);
@@ -185,6 +189,12 @@ fn suites(snapshot: &Snapshot, view: &View, names: &Names) -> BTreeMap<String, S
         suites.insert(exposed, server);
     }
     suites
+}
+
+/// Whether a tool could have this name: those with a server in front have a joint.
+fn may_be_of_tool(name: &str, snapshot: &Snapshot) -> bool {
+    let has_no_prefix = |exposure: &Exposure| exposure.bare || exposure.remote;
+    name::split(name).is_some() || snapshot.layout.exposures.values().any(has_no_prefix)
 }
 
 fn next(tools: &mut BytesMut) -> &mut BytesMut {
@@ -228,6 +238,22 @@ impl View {
     pub fn pins(&self, found: &Found) -> bool {
         let Target { server, tool, .. } = &found.target;
         found.pinned || self.learned.get(server).is_some_and(|tools| tools.contains(tool))
+    }
+
+    /// Whether the host could be shown tools of servers one by one. In most modes it is not, and their names need not
+    /// be known.
+    fn may_show_any(&self, snapshot: &Snapshot) -> bool {
+        let plain = Exposure::default();
+        snapshot.catalog.iter().any(|(server, entry)| {
+            let exposure = snapshot.layout.exposures.get(server).unwrap_or(&plain);
+            let by_mode = match self.mode_for(exposure.mode) {
+                Mode::All => true,
+                Mode::Search | Mode::Suite => false,
+                Mode::Activate => self.active.has_server(server),
+            };
+            let pinned = || !exposure.pin.is_empty() || self.learned.contains_key(server);
+            !entry.offer.tools.is_empty() && (by_mode || pinned() || self.apps && entry.offer.tools.have_ui())
+        })
     }
 
     pub(super) fn shows(&self, found: &Found, catalog: &Catalog) -> bool {

@@ -6,6 +6,7 @@ mod by_host;
 mod found;
 mod granted;
 mod instructions;
+mod lazy_names;
 mod listing;
 mod names;
 mod notice;
@@ -33,6 +34,7 @@ pub use crate::profile::{LONGEST_INSTRUCTIONS, LONGEST_INSTRUCTIONS_OF_ALL};
 pub use builtin::BuiltinTool;
 pub use found::{Callable, Effect, Found, Target};
 pub use instructions::{instructions, words_of};
+pub use lazy_names::LazyNames;
 pub use listing::{Listing, View};
 pub use names::Names;
 pub use notice::{beside_search, failed_unlisted};
@@ -65,7 +67,7 @@ use crate::{
 pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     pub layout: Arc<Layout>,
-    pub names: Arc<Names>,
+    pub names: Arc<LazyNames>,
     pub resources: Arc<Resources>,
     pub tool_index: Arc<ToolIndex>,
     /// As the host sees it that this was made for.
@@ -139,9 +141,19 @@ pub enum Plan<'a> {
 
 impl Snapshot {
     pub fn new(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
+        Self::made(catalog, layout, settled, None)
+    }
+
+    /// Another catalog, of which parts may be the same as here: what was made of those is kept.
+    #[must_use]
+    pub fn followed_by(&self, catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
+        Self::made(catalog, layout, settled, Some(&self.index))
+    }
+
+    fn made(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool, before: Option<&Arc<Index>>) -> Self {
         let resources = Arc::new(Resources::new(&catalog, &layout));
         let (names_by_rules, index) =
-            (Arc::new(NamesByRules::default()), Arc::new(Index::of(&catalog, &layout)));
+            (Arc::new(NamesByRules::default()), Arc::new(Index::of(&catalog, &layout, before)));
         let rules = NameRules { limit: layout.name_limit, identifiers: false };
         let LimitedNames { names, tool_index } =
             names_by_rules.within(rules, &index, (&catalog, &layout, &resources));

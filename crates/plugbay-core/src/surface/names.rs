@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    BuiltinTool, Layout, Resources, ToolIndex, ToolList,
+    BuiltinTool, Layout, LazyNames, Resources, ToolIndex, ToolList,
     activate::cost,
     found::{Found, Target, described, with_own_pages},
     search::Index,
@@ -47,12 +47,12 @@ pub struct Names {
 }
 
 /// Definitions of more bytes than this are not read to be counted: the error is small by then.
-const READ_TO_COUNT: usize = 256 << 10;
+pub(super) const READ_TO_COUNT: usize = 256 << 10;
 /// Bytes of a definition to a token, roughly.
-const BYTES_PER_TOKEN: usize = 5;
+pub(super) const BYTES_PER_TOKEN: usize = 5;
 
 impl Names {
-    fn new(catalog: &Catalog, layout: &Layout, resources: &Resources, rules: NameRules) -> Self {
+    pub(super) fn new(catalog: &Catalog, layout: &Layout, resources: &Resources, rules: NameRules) -> Self {
         let NameRules { limit, identifiers } = rules;
         let mut numbers = Vec::new();
         let mut shown: Vec<NamedTool> = Vec::new();
@@ -267,7 +267,7 @@ pub(super) fn is_for_model(tool: &Tool) -> bool {
 }
 
 /// What a host demands of the names of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NameRules {
     pub(super) limit: usize,
     /// They are names of functions.
@@ -277,7 +277,7 @@ pub(super) struct NameRules {
 /// The names by one set of rules, and what finds tools under them.
 #[derive(Debug, Clone)]
 pub(super) struct LimitedNames {
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<LazyNames>,
     pub(super) tool_index: Arc<ToolIndex>,
 }
 
@@ -290,11 +290,11 @@ impl NamesByRules {
         &self,
         rules: NameRules,
         index: &Arc<Index>,
-        (catalog, layout, resources): (&Catalog, &Layout, &Resources),
+        parts: (&Arc<Catalog>, &Arc<Layout>, &Arc<Resources>),
     ) -> LimitedNames {
         let mut names_by_rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
-            let names = Arc::new(Names::new(catalog, layout, resources, rules));
+            let names = Arc::new(LazyNames::new(parts, rules));
             LimitedNames {
                 tool_index: Arc::new(ToolIndex::new(Arc::clone(&names), Arc::clone(index))),
                 names,
@@ -325,12 +325,12 @@ impl NamedTool {
         let full = name::expose(server, visible, limit);
         let exposed =
             if exposure.bare || exposure.remote { name::expose_bare(visible, limit) } else { full.clone() };
-        let quoted = tool.definition.slice(tool.name_span.clone());
+        let quoted = tool.definition.slice(tool.name_span());
         let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
         let found = Found {
             exposed,
             target,
-            tool: with_own_pages(described(tool, exposure), server, resources),
+            tool: with_own_pages(described(tool, &exposure.describe), server, resources),
             mode: exposure.mode,
             pinned: exposure.pin.matches(&tool.name),
         };

@@ -189,7 +189,10 @@ impl Resources {
                 shown.entry(&item.key).or_default().insert(server, Some(item));
             }
         }
-        let tools = allowed(catalog, layout).filter(|_| item_kind == ItemKind::Resource);
+        let have_ui =
+            |server: &ServerName| catalog.get(server).is_some_and(|entry| entry.offer.tools.have_ui());
+        let paged = catalog.only(|server| item_kind == ItemKind::Resource && have_ui(server));
+        let tools = allowed(&paged, layout);
         for (server, link) in tools.flat_map(|(server, tool, _)| {
             tool.ui.iter().flat_map(|ui| &ui.pages).map(move |link| (server, link))
         }) {

@@ -4,18 +4,22 @@ use std::{
     borrow::Cow,
     collections::BTreeMap,
     ops::Range,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use super::{
-    Layout,
+    Layout, LazyNames,
     found::{Found, described},
-    names::{Names, allowed, is_for_model},
+    names::is_for_model,
 };
 use crate::{
-    catalog::{Catalog, Tool},
+    catalog::{Catalog, Tool, Tools},
+    exposure::Exposure,
     name::ServerName,
-    search::{EmbeddingTable, Engine, Explanation, Hit},
+    policy::Policy,
+    search::{
+        EmbeddingTable, Engine, Explanation, GROUP, Hit, Join, Segment, ToolGroup, one_after_the_other,
+    },
 };
 
 /// So few tools are indexed in a moment.
@@ -24,7 +28,7 @@ const FEW: usize = 200;
 /// Finds tools in one snapshot, under the names of one host.
 #[derive(Debug)]
 pub struct ToolIndex {
-    names: Arc<Names>,
+    names: Arc<LazyNames>,
     index: Arc<Index>,
 }
 
@@ -35,6 +39,8 @@ pub(super) struct Index {
     catalog: Arc<Catalog>,
     layout: Arc<Layout>,
     made: OnceLock<Made>,
+    /// The index of an earlier catalog, whose parts may still be right.
+    before: Mutex<Option<Arc<Self>>>,
 }
 
 #[derive(Debug)]
@@ -43,16 +49,48 @@ struct Made {
     engine: Engine,
     /// So a server's are together.
     servers: BTreeMap<ServerName, Range<u32>>,
+    parts: Vec<MadePart>,
+}
+
+/// A part of an index, and of what it was made.
+#[derive(Debug)]
+struct MadePart {
+    sources: Vec<Source>,
+    /// How many tools each of them has in it.
+    counts: Vec<u32>,
+    segment: Arc<Segment>,
+}
+
+/// The tools of a server, and what decides which of them are found and by which words.
+#[derive(Debug, Clone)]
+struct Source {
+    server: ServerName,
+    tools: Tools,
+    policy: Policy,
+    describe: BTreeMap<String, String>,
+}
+
+impl Source {
+    fn is_same(&self, other: &Self) -> bool {
+        self.server == other.server
+            && self.tools.are_those(&other.tools)
+            && (&self.policy, &self.describe) == (&other.policy, &other.describe)
+    }
 }
 
 impl ToolIndex {
-    pub(super) fn new(names: Arc<Names>, index: Arc<Index>) -> Self {
+    pub(super) fn new(names: Arc<LazyNames>, index: Arc<Index>) -> Self {
         Self { names, index }
     }
 
     /// Makes the index, if nobody has.
     pub fn prepare(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>) {
-        self.index.made(table);
+        self.prepare_by(table, one_after_the_other);
+    }
+
+    /// The same with halves of the work run by `join`.
+    pub fn prepare_by(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>, join: Join) {
+        self.index.made(table, join);
     }
 
     pub fn is_ready(&self) -> bool {
@@ -61,7 +99,7 @@ impl ToolIndex {
 
     /// Nobody has to wait long for an answer.
     pub fn is_quick(&self) -> bool {
-        self.is_ready() || self.names.len() <= FEW
+        self.is_ready() || self.names.at_most() <= FEW
     }
 
     /// The best tools for a query, best first; of one server, if it is named.
@@ -72,7 +110,7 @@ impl ToolIndex {
         server: Option<&ServerName>,
         table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Vec<(&Found, Hit)> {
-        let Made { engine, servers } = self.index.made(table);
+        let Made { engine, servers, .. } = self.index.made(table, one_after_the_other);
         let within = server.map(|server| servers.get(server).cloned().unwrap_or_default());
         let hits = engine.search(query, limit, within).into_iter();
         hits.filter_map(|hit| Some((self.names.numbered(hit.tool)?, hit))).collect()
@@ -86,29 +124,111 @@ impl ToolIndex {
         table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Option<Explanation> {
         let (number, found) = (self.names.number(exposed)?, self.names.get(exposed)?);
-        let engine = &self.index.made(table).engine;
+        let engine = &self.index.made(table, one_after_the_other).engine;
         Some(engine.explain(query, number, (found.target.server.as_str(), &found.tool)))
     }
 }
 
 impl Index {
-    pub(super) fn of(catalog: &Arc<Catalog>, layout: &Arc<Layout>) -> Self {
-        Self { catalog: Arc::clone(catalog), layout: Arc::clone(layout), made: OnceLock::new() }
+    pub(super) fn of(catalog: &Arc<Catalog>, layout: &Arc<Layout>, before: Option<&Arc<Self>>) -> Self {
+        let before = before.and_then(|before| match before.made.get() {
+            Some(_) => Some(Arc::clone(before)),
+            None => before.before().clone(),
+        });
+        Self {
+            catalog: Arc::clone(catalog),
+            layout: Arc::clone(layout),
+            made: OnceLock::new(),
+            before: Mutex::new(before),
+        }
     }
 
-    fn made(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>) -> &Made {
+    fn before(&self) -> MutexGuard<'_, Option<Arc<Self>>> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn made(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>, join: Join) -> &Made {
         self.made.get_or_init(|| {
-            let tools: Vec<(&ServerName, Cow<'_, Tool>)> = allowed(&self.catalog, &self.layout)
-                .filter(|(_, tool, _)| is_for_model(tool))
-                .map(|(server, tool, exposure)| (server, described(tool, exposure)))
-                .collect();
-            let mut servers: BTreeMap<ServerName, Range<u32>> = BTreeMap::new();
-            for (number, (server, _)) in (0..).zip(&tools) {
-                servers.entry((*server).clone()).or_insert(number..number).end = number + 1;
-            }
-            let tools: Vec<(&str, &Tool)> =
-                tools.iter().map(|(server, tool)| (server.as_str(), &**tool)).collect();
-            Made { engine: Engine::build(&tools, table()), servers }
+            let before = self.before().take();
+            let before = before.as_ref().and_then(|before| before.made.get());
+            self.make(before.filter(|made| !made.engine.is_outdated()), table(), join)
         })
+    }
+
+    fn make(&self, before: Option<&Made>, table: Option<Arc<EmbeddingTable>>, join: Join) -> Made {
+        let sources = self.sources();
+        let kept: Vec<Option<&MadePart>> = sources.iter().map(|sources| before?.part(sources)).collect();
+        let tools: Vec<Vec<(&ServerName, Cow<'_, Tool>)>> = sources
+            .iter()
+            .zip(&kept)
+            .map(|(sources, kept)| if kept.is_some() { Vec::new() } else { self.tools(sources) })
+            .collect();
+        let groups = tools.iter().zip(&kept).map(|(tools, kept)| match kept {
+            Some(part) => ToolGroup::Kept(Arc::clone(&part.segment)),
+            None => ToolGroup::New(tools.iter().map(|(server, tool)| (server.as_str(), &**tool)).collect()),
+        });
+        let (engine, segments) =
+            Engine::of_groups(groups.collect(), before.map(|before| &before.engine), table, join);
+        let counts = |at: usize| -> Vec<u32> {
+            let count =
+                |source: &Source| tools[at].iter().filter(|(server, _)| **server == source.server).count();
+            let count = |source| u32::try_from(count(source)).unwrap_or(u32::MAX);
+            kept[at].map_or_else(|| sources[at].iter().map(count).collect(), |part| part.counts.clone())
+        };
+        let counts: Vec<Vec<u32>> = (0..sources.len()).map(counts).collect();
+        let mut servers = BTreeMap::new();
+        let mut next = 0;
+        for (source, count) in sources.iter().flatten().zip(counts.iter().flatten()) {
+            servers.insert(source.server.clone(), next..next + count);
+            next += count;
+        }
+        let made = |((sources, counts), segment): ((Vec<Source>, Vec<u32>), Arc<Segment>)| MadePart {
+            sources,
+            counts,
+            segment,
+        };
+        let parts = sources.into_iter().zip(counts).zip(segments).map(made).collect();
+        Made { engine, servers, parts }
+    }
+
+    /// The servers in their order, those of small ones together.
+    fn sources(&self) -> Vec<Vec<Source>> {
+        let mut parts: Vec<(usize, Vec<Source>)> = Vec::new();
+        let plain = Exposure::default();
+        for (server, entry) in self.catalog.iter() {
+            let Exposure { policy, describe, .. } = self.layout.exposures.get(server).unwrap_or(&plain);
+            let tools = entry.offer.tools.clone();
+            let count = tools.len();
+            let source =
+                Source { server: server.clone(), tools, policy: policy.clone(), describe: describe.clone() };
+            match parts.last_mut().filter(|(size, _)| *size < GROUP && count < GROUP) {
+                Some((size, part)) => {
+                    *size += count;
+                    part.push(source);
+                }
+                None => parts.push((count, vec![source])),
+            }
+        }
+        parts.into_iter().map(|(_, part)| part).collect()
+    }
+
+    /// The tools that are searched.
+    fn tools<'a>(&'a self, sources: &'a [Source]) -> Vec<(&'a ServerName, Cow<'a, Tool>)> {
+        let of = |source: &'a Source| {
+            let tools =
+                source.tools.iter().filter(|tool| source.policy.may(&tool.name) && is_for_model(tool));
+            tools.map(move |tool| (&source.server, described(tool, &source.describe)))
+        };
+        sources.iter().flat_map(of).collect()
+    }
+}
+
+impl Made {
+    /// The part that was made of the same.
+    fn part(&self, sources: &[Source]) -> Option<&MadePart> {
+        let same = |part: &&MadePart| {
+            part.sources.len() == sources.len() && part.sources.iter().zip(sources).all(|(a, b)| a.is_same(b))
+        };
+        self.parts.iter().find(same)
     }
 }

@@ -54,7 +54,8 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
     if own.len() > TITLE {
         return own;
     }
-    let summary = summary(snapshot.names.for_model_of(server).map(|found| found.target.tool.as_str()));
+    let names = snapshot.names.own_names(server, usize::MAX);
+    let summary = summary(names.iter().map(String::as_str));
     match (own.is_empty(), summary.is_empty()) {
         (false, false) => format!("{own}: {summary}"),
         // The same text whether it is still starting or has failed: a failure must not change the list.

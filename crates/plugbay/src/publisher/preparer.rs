@@ -1,48 +1,119 @@
-//! Builds search indexes in a thread of its own: with many tools that takes a while.
+//! Makes what snapshots make when it is first needed, in a thread of its own: with many tools that takes a while.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
 };
 
-use plugbay_core::surface::ToolIndex;
+use plugbay_core::{auto, catalog::Tools, surface::Snapshot};
 
 use crate::embeddings;
 
-/// Builds one index at a time, and of those that were requested meanwhile only the latest.
+/// Prepares one snapshot at a time, and of those that were published meanwhile only the latest.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Preparer(Arc<Mutex<Work>>);
+pub(crate) struct Preparer(Arc<Mutex<Work>>);
 
 #[derive(Debug, Default)]
 struct Work {
-    next: Option<Arc<ToolIndex>>,
+    next: Option<Snapshot>,
+    /// Hosts that open their sessions need the processor first.
+    begun: bool,
     /// A thread is working, and will look for the next.
     under_way: bool,
+    told: Told,
+}
+
+/// The names about which the user was warned.
+#[derive(Debug, Default)]
+struct Told {
+    collisions: Vec<String>,
+    shadowed: Vec<String>,
+    ambiguous: Vec<String>,
+}
+
+/// Reads the tools that nobody has needed yet.
+fn read_tools(snapshot: &Snapshot) {
+    let unread = snapshot.catalog.unread_tools();
+    let (first, second) = unread.split_at(unread.len() / 2);
+    at_once(&mut || first.iter().for_each(Tools::read), &mut || second.iter().for_each(Tools::read));
+}
+
+/// Runs two jobs at the same time.
+fn at_once(first: &mut (dyn FnMut() + Send), second: &mut (dyn FnMut() + Send)) {
+    thread::scope(|scope| {
+        scope.spawn(second);
+        first();
+    });
 }
 
 impl Preparer {
-    pub(super) fn prepare(&self, tool_index: Arc<ToolIndex>) {
+    pub(super) fn prepare(&self, snapshot: Snapshot) {
         let mut work = self.lock();
-        work.next = Some(tool_index);
-        if work.under_way {
+        work.next = Some(snapshot);
+        self.go_on(&mut work);
+    }
+
+    /// From now on snapshots are prepared.
+    pub(crate) fn begin(&self) {
+        let mut work = self.lock();
+        work.begun = true;
+        self.go_on(&mut work);
+    }
+
+    fn go_on(&self, work: &mut Work) {
+        if !work.begun || work.under_way || work.next.is_none() {
             return;
         }
         let preparer = self.clone();
-        // Without a thread, the first search builds the index.
+        // Without a thread, the first request that needs something makes it.
         work.under_way = thread::Builder::new().spawn(move || preparer.work()).is_ok();
     }
 
     fn work(&self) {
-        while let Some(tool_index) = self.next() {
-            tool_index.prepare(embeddings::table);
+        while let Some(snapshot) = self.next() {
+            read_tools(&snapshot);
+            if snapshot.listing.is_searchable() || auto::may_search(&snapshot) {
+                snapshot.tool_index.prepare_by(embeddings::table, at_once);
+            }
+            self.warn(&snapshot);
         }
     }
 
-    fn next(&self) -> Option<Arc<ToolIndex>> {
+    fn next(&self) -> Option<Snapshot> {
         let mut work = self.lock();
         let next = work.next.take();
         work.under_way = next.is_some();
         next
+    }
+
+    /// Makes the names, and warns of those that are new and not as the user may expect them.
+    fn warn(&self, snapshot: &Snapshot) {
+        let names = &**snapshot.names;
+        let now = Told {
+            collisions: names.collisions.clone(),
+            shadowed: names.shadowed.clone(),
+            ambiguous: names.ambiguous.clone(),
+        };
+        let mut work = self.lock();
+        let new = |now: &[String], told: &[String]| -> Vec<String> {
+            now.iter().filter(|name| !told.contains(name)).cloned().collect()
+        };
+        for name in new(&now.collisions, &work.told.collisions) {
+            tracing::warn!(
+                "two tools want the name {name}: plugbay shows neither; rename one in the configuration"
+            );
+        }
+        for name in new(&now.shadowed, &work.told.shadowed) {
+            tracing::warn!(
+                "{name} is a local tool, or reads like one, and also a remote one: plugbay shows the remote one with its remote's name in front"
+            );
+        }
+        for name in new(&now.ambiguous, &work.told.ambiguous) {
+            tracing::warn!(
+                "{name} is ambiguous without its server's name: plugbay shows it with that name in front"
+            );
+        }
+        work.told = now;
     }
 
     fn lock(&self) -> MutexGuard<'_, Work> {

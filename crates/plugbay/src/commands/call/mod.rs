@@ -10,7 +10,6 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, time::Duratio
 use bytes::Bytes;
 use plugbay_core::{
     arguments::{Refusal, check},
-    catalog::Tool,
     name::{self, JOINT, ServerName},
     surface::{Listing, Names, Plan, Snapshot, Target},
 };
@@ -182,7 +181,7 @@ fn checked(
 ) -> Result<String, CommandError> {
     let tool = snapshot.catalog.get(&target.server).and_then(|entry| entry.offer.tool(&target.tool));
     let Typed { json, mistake } = arguments.into_json(tool.and_then(|tool| tool.raw("inputSchema")));
-    let Some(schema) = tool.and_then(Tool::input_schema) else { return Ok(json) };
+    let Some(schema) = tool.and_then(|tool| tool.input_schema()) else { return Ok(json) };
     match check(&schema, json.as_bytes(), snapshot.layout.settings.repair) {
         Ok(fitting) => {
             for repair in &fitting.repairs {

@@ -1,0 +1,193 @@
+//! The tools of one server, read when they are first needed.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    ops::Deref,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use super::{ITEM_LIMIT, Tool};
+use crate::name::is_clean;
+
+/// The tools of one server, in the order of their names: some servers list in a new order each time. Clones share them.
+#[derive(Clone)]
+pub struct Tools(Arc<Shared>);
+
+struct Shared {
+    made: OnceLock<Vec<Tool>>,
+    /// Where they come from, until they are here.
+    source: Mutex<Option<Box<dyn ToolSource>>>,
+    brief: ToolsBrief,
+}
+
+/// What is known of tools before they are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ToolsBrief {
+    pub count: usize,
+    /// The length of all definitions together.
+    pub bytes: usize,
+    /// The length of the longest name; `None` if hosts do not take every name as it is.
+    pub longest_name: Option<usize>,
+    /// The first names.
+    pub first: Vec<String>,
+}
+
+/// So many names tell what a server is for.
+pub const FIRST_NAMES: usize = 8;
+
+/// Reads tools that were remembered, in the order of their names. None of them says anything about apps.
+pub trait ToolSource: Send {
+    fn read(self: Box<Self>) -> Vec<Tool>;
+
+    /// Their names alone, which takes less time.
+    fn names(&self) -> Vec<String>;
+}
+
+impl Tools {
+    /// Tools that are read when somebody needs more than is known of them.
+    pub fn later(brief: ToolsBrief, source: Box<dyn ToolSource>) -> Self {
+        Self(Arc::new(Shared { made: OnceLock::new(), source: Mutex::new(Some(source)), brief }))
+    }
+
+    /// Whether they are here, so that nobody has to wait for them.
+    pub fn are_read(&self) -> bool {
+        self.0.made.get().is_some()
+    }
+
+    /// Reads them, if nobody has needed them yet.
+    pub fn read(&self) {
+        let _: &[Tool] = self;
+    }
+
+    /// Whether these are the same, not only equal ones.
+    pub fn are_those(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.made.get().map_or(self.0.brief.count, Vec::len)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The length of all definitions together.
+    pub fn bytes(&self) -> usize {
+        let sum = |tools: &Vec<Tool>| tools.iter().map(|tool| tool.definition.len()).sum();
+        self.0.made.get().map_or(self.0.brief.bytes, sum)
+    }
+
+    /// What can be known of them before they are read the next time.
+    pub fn brief(&self) -> Cow<'_, ToolsBrief> {
+        self.0.made.get().map_or(Cow::Borrowed(&self.0.brief), |tools| Cow::Owned(ToolsBrief::of(tools)))
+    }
+
+    /// Whether some of them say something about apps.
+    pub fn have_ui(&self) -> bool {
+        self.0.made.get().is_some_and(|tools| tools.iter().any(|tool| tool.ui.is_some()))
+    }
+
+    /// The names, in their order.
+    pub fn names(&self) -> Vec<Cow<'_, str>> {
+        if !self.are_read() {
+            let source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(source) = &*source {
+                return source.names().into_iter().map(Cow::Owned).collect();
+            }
+        }
+        self.iter().map(|tool| Cow::Borrowed(tool.name.as_str())).collect()
+    }
+}
+
+impl ToolsBrief {
+    fn of(tools: &[Tool]) -> Self {
+        let names = || tools.iter().map(|tool| &tool.name);
+        Self {
+            count: tools.len(),
+            bytes: tools.iter().map(|tool| tool.definition.len()).sum(),
+            longest_name: names().try_fold(0, |most, name| is_clean(name).then(|| most.max(name.len()))),
+            first: names().take(FIRST_NAMES).cloned().collect(),
+        }
+    }
+}
+
+impl From<Vec<Tool>> for Tools {
+    fn from(mut tools: Vec<Tool>) -> Self {
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools.dedup_by(|a, b| a.name == b.name);
+        tools.truncate(ITEM_LIMIT);
+        tools.shrink_to_fit();
+        Self(Arc::new(Shared { made: tools.into(), source: Mutex::default(), brief: ToolsBrief::default() }))
+    }
+}
+
+impl Deref for Tools {
+    type Target = [Tool];
+
+    fn deref(&self) -> &[Tool] {
+        self.0.made.get_or_init(|| {
+            let source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner).take();
+            source.map(ToolSource::read).unwrap_or_default()
+        })
+    }
+}
+
+impl<'a> IntoIterator for &'a Tools {
+    type Item = &'a Tool;
+    type IntoIter = std::slice::Iter<'a, Tool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl PartialEq for Tools {
+    fn eq(&self, other: &Self) -> bool {
+        self.are_those(other) || **self == **other
+    }
+}
+
+impl Eq for Tools {}
+
+impl fmt::Debug for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.made.get() {
+            Some(tools) => tools.fmt(f),
+            None => self.0.brief.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    struct Source;
+
+    impl ToolSource for Source {
+        fn read(self: Box<Self>) -> Vec<Tool> {
+            ["a", "b"].map(|name| Tool::parse(Bytes::from(format!(r#"{{"name":"{name}"}}"#))).unwrap()).into()
+        }
+
+        fn names(&self) -> Vec<String> {
+            vec!["a".to_owned(), "b".to_owned()]
+        }
+    }
+
+    #[test]
+    fn remembered_tools_are_read_when_they_are_needed_and_not_before() {
+        let read: Tools = Box::new(Source).read().into();
+        let brief = read.brief().into_owned();
+        let tools = Tools::later(brief.clone(), Box::new(Source));
+        assert_eq!((tools.len(), tools.bytes(), tools.names().len()), (2, 24, 2));
+        assert_eq!((brief.longest_name, &brief.first[..]), (Some(1), &["a".to_owned(), "b".to_owned()][..]));
+        let clone = tools.clone();
+        assert!(!tools.are_read() && tools == clone);
+        assert_eq!((clone[1].name.as_str(), &*tools.brief()), ("b", &brief));
+        assert!(tools.are_read() && tools.names() == ["a", "b"]);
+    }
+}

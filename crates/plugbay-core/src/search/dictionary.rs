@@ -1,0 +1,98 @@
+//! The words of a catalog, and the terms that they become. It only grows, so that parts of an index outlive a change.
+
+use rustc_hash::FxHashMap;
+
+use super::{lexicon::Lexicon, words::Words};
+
+pub(super) type TermId = u32;
+
+/// Terms by word.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Dictionary {
+    words: Words,
+    /// Every word that stands in some tool, or did, as it stands there.
+    lexicon: Lexicon<Word>,
+    terms: FxHashMap<Box<str>, TermId>,
+}
+
+/// A word of the catalog: its number, and its term unless it is a little word.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Word {
+    pub(super) number: u32,
+    pub(super) term: Option<TermId>,
+}
+
+impl Dictionary {
+    /// How many terms there are.
+    pub(super) fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// The term of a word.
+    pub(super) fn term(&self, word: &str) -> Option<TermId> {
+        match self.lexicon.get(word) {
+            Some(word) => word.term,
+            None => self.terms.get(&*self.words.term(word)?).copied(),
+        }
+    }
+
+    /// Is a word too common to search for?
+    pub(super) fn is_little(&self, word: &str) -> bool {
+        self.words.term(word).is_none()
+    }
+
+    /// All words with their terms.
+    pub(super) fn each_word(&self, mut found: impl FnMut(&str, TermId)) {
+        self.lexicon.each(|text, word| word.term.into_iter().for_each(|term| found(text, term)));
+    }
+
+    /// A term as text: slow, for explanations.
+    pub(super) fn spelling(&self, term: TermId) -> &str {
+        self.terms.iter().find(|(_, id)| **id == term).map_or("", |(text, _)| text)
+    }
+
+    pub(super) fn intern(&mut self, text: &str) -> Word {
+        if let Some(word) = self.lexicon.get(text) {
+            return word;
+        }
+        let term = self.words.term(text).map(|stem| intern_term(&mut self.terms, &stem));
+        let word = Word { number: number(self.lexicon.len()), term };
+        self.lexicon.insert(text, word);
+        word
+    }
+
+    /// Takes the words of another one, in their order. Returns the terms here by the terms there.
+    pub(super) fn absorb(&mut self, other: &Self) -> Vec<TermId> {
+        let mut terms: Vec<(TermId, &str)> = other.terms.iter().map(|(text, id)| (*id, &**text)).collect();
+        terms.sort_unstable();
+        let here: Vec<TermId> =
+            terms.into_iter().map(|(_, text)| intern_term(&mut self.terms, text)).collect();
+        other.lexicon.each(|text, word| {
+            if self.lexicon.get(text).is_none() {
+                let term = word.term.map(|term| here[term as usize]);
+                let number = number(self.lexicon.len());
+                self.lexicon.insert(text, Word { number, term });
+            }
+        });
+        here
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let texts: usize = self.terms.keys().map(|word| word.len()).sum();
+        let terms = self.terms.capacity() * size_of::<(Box<str>, TermId)>();
+        texts + terms + self.lexicon.heap_bytes()
+    }
+}
+
+fn intern_term(terms: &mut FxHashMap<Box<str>, TermId>, stem: &str) -> TermId {
+    if let Some(term) = terms.get(stem) {
+        return *term;
+    }
+    let next = number(terms.len());
+    terms.insert(stem.into(), next);
+    next
+}
+
+pub(super) fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,212 @@
+//! The cache of server offers on disk: with it, the first list needs no server.
+//!
+//! One file per launch identity, so a changed command never shows another program's tools. It holds the lists that the
+//! server has for several kinds of hosts; processes that share the folder replace only those that they have just
+//! received. A file is replaced as a whole, by rename, under a lock. Its tools are read when they are needed.
+
+mod head;
+mod older;
+mod stored;
+mod stored_tools;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use plugbay_core::{
+    catalog::{KnownList, Offer, Variants},
+    declaration::Declaration,
+    name::ServerName,
+};
+
+use self::stored::Stored;
+use crate::files;
+
+const LOCK: &str = ".lock";
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The cache folder, and the thread that writes to it.
+#[derive(Debug)]
+pub struct Cache {
+    /// `None`: no folder is known, so nothing is cached.
+    folder: Option<PathBuf>,
+    writer: Option<Writer>,
+}
+
+/// What the cache has of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CachedLists {
+    /// The server has never connected.
+    Absent,
+    /// The server was started before and never answered: not worth waiting for.
+    NoAnswer,
+    /// At least one; the one that was saved last is the last. A list of an earlier version has no kind of host.
+    Lists(Vec<KnownList>),
+}
+
+/// What is saved of a server.
+#[derive(Debug, Clone)]
+pub enum Saved {
+    /// It does not answer; lists that it has made before stay.
+    NoAnswer,
+    /// What it lists for hosts that declare this, and when it confirmed that, in seconds since 1970.
+    List { declared: Declaration, offer: Arc<Offer>, confirmed: u64 },
+}
+
+#[derive(Debug)]
+struct Writer {
+    jobs: mpsc::Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+struct Job {
+    path: PathBuf,
+    server: String,
+    saved: Saved,
+}
+
+impl Cache {
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, writer: None }
+    }
+
+    /// A file that cannot be parsed is moved aside and logged; it is never overwritten.
+    pub fn load(&self, identity: &str) -> CachedLists {
+        let Some(path) = self.path(identity) else { return CachedLists::Absent };
+        let stored = match Stored::open(&path) {
+            Ok(stored) => stored,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return CachedLists::Absent,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), "the cache cannot be read: {error}");
+                return CachedLists::Absent;
+            }
+        };
+        stored.lists(&path).unwrap_or_else(|| {
+            move_aside(&path);
+            CachedLists::Absent
+        })
+    }
+
+    /// Writes in the background; [`Cache::finish`] waits for it.
+    pub fn save(&mut self, server: &ServerName, identity: &str, saved: Saved) {
+        let Some(path) = self.path(identity) else { return };
+        let writer = self.writer.get_or_insert_with(Writer::start);
+        let _ = writer.jobs.send(Job { path, server: server.to_string(), saved });
+    }
+
+    pub fn finish(&mut self) {
+        if let Some(Writer { jobs, thread }) = self.writer.take() {
+            drop(jobs);
+            let _ = thread.join();
+        }
+    }
+
+    fn path(&self, identity: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join("servers").join(format!("{identity}.json")))
+    }
+}
+
+/// The state of the files in the cache folder, found without changing any.
+#[derive(Debug, Default)]
+pub struct Inspection {
+    /// Cache files that cannot be parsed.
+    pub damaged: Vec<PathBuf>,
+    /// Drafts of writers that no longer run.
+    pub left_behind: Vec<PathBuf>,
+    /// Another process holds the lock for longer than a writer waits.
+    pub locked: Option<PathBuf>,
+}
+
+/// Reads every file in the cache folder.
+pub fn inspect(folder: &Path) -> Inspection {
+    let folder = folder.join("servers");
+    let mut found = Inspection::default();
+    for path in fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.extension().is_some_and(|extension| extension == "json") {
+            if Stored::read(&path).is_ok_and(|stored| stored.is_damaged()) {
+                found.damaged.push(path);
+            }
+        } else if files::is_abandoned(&path) {
+            found.left_behind.push(path);
+        }
+    }
+    let lock = folder.join(LOCK);
+    if File::open(&lock).is_ok_and(|file| lock_soon(&file).is_err()) {
+        found.locked = Some(lock);
+    }
+    found
+}
+
+impl Writer {
+    /// Writes in a thread of its own, because syncing a file can take long.
+    fn start() -> Self {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let thread = std::thread::spawn(move || {
+            for job in inbox {
+                if let Err(error) = write(&job) {
+                    tracing::warn!(path = %job.path.display(), "the cache cannot be written: {error}");
+                    return; // the next cannot be written either
+                }
+            }
+        });
+        Self { jobs, thread }
+    }
+}
+
+/// Adds what is saved to what is there. Another process may have saved lists for other hosts meanwhile.
+fn write(job: &Job) -> io::Result<()> {
+    let folder = files::folder_of(&job.path);
+    files::create_folder(folder)?;
+    let lock =
+        File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
+    lock_soon(&lock)?;
+    let before = Stored::read(&job.path).unwrap_or_default();
+    let lists = match before.lists(&job.path) {
+        Some(CachedLists::Lists(lists)) => lists,
+        _ => Vec::new(),
+    };
+    let Some(content) = stored::render(&job.server, &merged(lists, &job.saved)) else { return Ok(()) };
+    if before.is(&content) {
+        return Ok(());
+    }
+    files::replace(&job.path, &content)
+}
+
+fn merged(lists: Vec<KnownList>, saved: &Saved) -> Vec<KnownList> {
+    let mut variants = Variants::new(false, lists);
+    if let Saved::List { declared, offer, confirmed } = saved {
+        variants.learn(declared, offer, *confirmed);
+    }
+    variants.lists().to_vec()
+}
+
+/// A file that cannot be parsed is kept for whoever wants to know why.
+fn move_aside(path: &Path) {
+    let aside = path.with_extension("json.corrupt");
+    let outcome = fs::rename(path, &aside);
+    tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "moved a damaged cache file aside");
+}
+
+/// Another process may hold the lock for ever, and plugbay must be able to exit. Without the write, the next start
+/// has no cached offer.
+fn lock_soon(lock: &File) -> io::Result<()> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds its lock"));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
