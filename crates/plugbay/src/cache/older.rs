@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::{
     CachedLists,
     head::{StoredOffer, bytes},
+    stored::FORMAT,
 };
 
 /// The format with lists for several kinds of hosts, and the one before it.
@@ -37,6 +38,8 @@ pub(super) fn parse(text: &[u8]) -> Option<CachedLists> {
         }
         // Its members stand where those of one list stood later. A server that never answered has none.
         ONE_LIST => known_list(text).into_iter().collect(),
+        // Its first line was cut off.
+        FORMAT => return None,
         // Of another version: replaced when the server next lists.
         _ => return Some(CachedLists::Absent),
     };

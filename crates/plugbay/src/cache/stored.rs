@@ -19,7 +19,7 @@ use super::{
     stored_tools::{Body, ToolsPlace},
 };
 
-const FORMAT: u32 = 6;
+pub(super) const FORMAT: u32 = 6;
 /// A file of up to so many bytes is read whole.
 const SMALL: u64 = 64 << 10;
 /// The first line is no longer than this.
