@@ -35,6 +35,8 @@ use crate::{
 
 /// How long a host may take to answer what a server asks in the middle of a call.
 pub const HOST_PATIENCE: Duration = Duration::from_secs(600);
+/// A deadline that is noticed later than this: the machine slept, or the process was stopped.
+const GAP: Duration = Duration::from_secs(5);
 /// Server requests that come within this time reach a modern host together.
 const GATHERING: Duration = Duration::from_millis(10);
 /// So many calls may wait for modern hosts that are away, and so many agent runs.
@@ -269,6 +271,10 @@ impl<H, R> CallTable<H, R> {
             State::HostAway { .. } => {
                 let working = self.call(ticket)?.answer.is_none();
                 Some(Action::Expire(self.end(ticket)?, working))
+            }
+            State::HostAsked { until } if now.saturating_duration_since(until) > GAP => {
+                self.set_state(ticket, State::HostAsked { until: now + HOST_PATIENCE });
+                None
             }
             State::HostAsked { .. } => {
                 self.fail(ticket, Interruption::cannot_ask("the host did not answer in time"))

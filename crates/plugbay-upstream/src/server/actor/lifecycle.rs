@@ -283,7 +283,11 @@ impl Actor {
         self.queue.replace_unsent(unsent);
     }
 
-    pub(super) fn tick(&mut self) {
+    pub(super) fn tick(&mut self, slept: bool) {
+        if slept {
+            self.pending.begin_anew(self.now);
+            self.queue.begin_anew(self.now);
+        }
         while self.links.ending.try_join_next().is_some() {}
         if self.listing.schedule.due(self.now) {
             self.list();

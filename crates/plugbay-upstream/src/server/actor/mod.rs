@@ -51,6 +51,8 @@ use crate::{link::LinkEvent, slots::Slot, spec::ServerSpec};
 
 /// A remote is tried again at least this often: an attempt is one connection, and it shall be of use again soon.
 const REMOTE_RETRY: Duration = Duration::from_secs(3);
+/// How often the timer fires at least while requests wait: a time in which the process did not run is noticed.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long a call waits for a remote that was away: its user shall hear of it within 2 s.
 const REMOTE_OPENING: Duration = Duration::from_millis(1800);
 
@@ -126,7 +128,10 @@ enum Event {
     LoginBegun(Result<LoginOffer, Arc<Failure>>),
     /// The login that hosts were asked for has failed.
     LoginFailed(Arc<Failure>),
-    Tick,
+    /// Something may be due. `slept`: the process did not run for a while.
+    Tick {
+        slept: bool,
+    },
 }
 
 impl Actor {
@@ -190,7 +195,7 @@ impl Actor {
             // sending must not stop the clock.
             biased;
             command = self.handles.inbox.recv() => Event::Command(command),
-            () = self.timer.fired() => Event::Tick,
+            slept = self.timer.fired() => Event::Tick { slept },
             event = self.login.next() => event,
             (index, event) = links::next_retired(retired) => Event::Retired(index, event),
             event = links::next(current, slow_callers) => event,
@@ -211,7 +216,7 @@ impl Actor {
             Event::CredentialsChanged => self.credentials_changed(),
             Event::LoginBegun(outcome) => self.login_begun(&outcome),
             Event::LoginFailed(failure) => self.login_failed(&failure),
-            Event::Tick => self.tick(),
+            Event::Tick { slept } => self.tick(slept),
             Event::Command(None) | Event::Closed => {} // `run` handles these
         }
     }
@@ -237,6 +242,7 @@ impl Actor {
             .chain(self.listing.schedule.next_deadline())
             .chain(self.login.next_deadline())
             .chain(self.subscriptions.next_deadline())
+            .chain((!self.pending.is_empty()).then(|| self.now + HEARTBEAT))
             .min();
         self.timer.arm(wake);
     }
