@@ -84,6 +84,8 @@ pub struct App {
     places: Places,
     /// The servers in use. A std mutex: never held across an await.
     attached: Mutex<BTreeMap<ServerName, InUse>>,
+    /// Servers that are no longer in use, while they stop. The same kind of mutex.
+    stopping: Mutex<JoinSet<()>>,
     /// `None`: the gateway is one session.
     sessions: Option<Arc<Sessions>>,
     usage: Arc<Usage>,
@@ -204,6 +206,7 @@ impl App {
             user,
             places,
             attached,
+            stopping: Mutex::default(),
             sessions,
             usage,
             warmth,
@@ -322,7 +325,16 @@ impl App {
         });
         fresh.extend(changed.map(|(_, handle)| handle));
         self.warm_up(fresh.iter());
-        detach_all(gone).await;
+        self.stop_behind(gone);
+    }
+
+    /// Stops servers that are no longer in use, without waiting for them: the next change must not wait either.
+    fn stop_behind(&self, gone: Vec<Attached>) {
+        let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        while stopping.try_join_next().is_some() {}
+        for attached in gone {
+            stopping.spawn(attached.detach());
+        }
     }
 
     /// Takes part in the servers of these settings. Those that are still the same go on.
@@ -387,7 +399,19 @@ impl App {
 
     /// Stops every server, and saves the cache and the usage counts.
     pub async fn shut_down(self) {
-        let Self { pool, gateway, user, attached, sessions, usage, changes, publisher, listers, .. } = self;
+        let Self {
+            pool,
+            gateway,
+            user,
+            attached,
+            stopping,
+            sessions,
+            usage,
+            changes,
+            publisher,
+            listers,
+            ..
+        } = self;
         usage.save();
         pool.replace(ServerSet::default());
         listers.stop().await;
@@ -395,7 +419,11 @@ impl App {
             sessions.stop().await;
         }
         let attached = attached.into_inner().unwrap_or_else(PoisonError::into_inner);
-        detach_all(attached.into_values().map(|one| one.attached)).await;
+        let mut stopping = stopping.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for one in attached.into_values() {
+            stopping.spawn(one.attached.detach());
+        }
+        while stopping.join_next().await.is_some() {}
         drop((user, changes, gateway));
         let _ = publisher.await;
     }
@@ -443,14 +471,6 @@ pub fn instances(environment: &Environment) -> Arc<Instances> {
 
 /// The hidden command that runs the guard of child processes.
 pub const GUARD_COMMAND: &str = "__guard";
-
-async fn detach_all(attached: impl IntoIterator<Item = Attached>) {
-    let mut stopping: JoinSet<()> = JoinSet::new();
-    for attached in attached {
-        stopping.spawn(attached.detach());
-    }
-    while stopping.join_next().await.is_some() {}
-}
 
 fn startable(settings: &Settings) -> impl Iterator<Item = (&ServerSettings, &ServerSpec)> {
     settings.servers.iter().filter_map(|server| Some((server, server.spec.as_ref().ok()?)))

@@ -56,7 +56,7 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Box<Diagnostic>> {
     Ok(Some(bytes))
 }
 
-/// `Err` holds why nothing of the file can be used.
+/// `Err` holds why nothing of the file can be used. An empty file is an error among the diagnostics: commands fill it.
 pub(super) fn parse<T: Read + Default>(path: &Path, bytes: &[u8]) -> Result<Document<T>, Vec<Diagnostic>> {
     let source = Source::new(path, bytes).map_err(|problem| vec![*problem])?;
     let mut report = Report::new(&source);
@@ -90,9 +90,10 @@ fn tree<T: Read + Default>(source: &Source, report: &mut Report<'_>) -> Option<T
         None => {
             let help = match source.syntax {
                 Syntax::Jsonc => "a start: { \"mcpServers\": {} }",
-                Syntax::Yaml => "a start: `servers:`, and below it the name of a server",
+                Syntax::Yaml => "a start: `servers: {}`",
             };
-            report.warning(Range::new(0, 0), "the file is empty", help);
+            report.error(Range::new(0, 0), "the file is empty", help);
+            report.was(Kind::Unreadable);
             Some(T::default())
         }
     }

@@ -87,6 +87,42 @@ fn a_broken_configuration_leaves_every_server_as_it_was() {
 }
 
 #[test]
+fn an_emptied_configuration_leaves_every_server_as_it_was() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("s", Script::friendly())]);
+    let host = open_with(&workspace, &config, &["s__pid"]);
+    let before = pid(&host, "s");
+    fs::write(workspace.config_path(), " \n").unwrap();
+    wait_until("the error", DEADLINE, || host.stderr().contains("the file is empty").then_some(()));
+    assert_eq!(pid(&host, "s"), before);
+    workspace.write_config(&config.server(&workspace, "added", &Script::friendly()));
+    host.await_tools(&["s__pid", "added__pid"]);
+    assert_eq!(pid(&host, "s"), before);
+    host.finish();
+}
+
+/// The stubborn server is killed only after its grace, twice.
+#[test]
+fn a_reload_does_not_wait_for_a_removed_server_that_ends_slowly() {
+    let workspace = Workspace::new();
+    let stubborn = Script::friendly().set("ignore_eof", true).set("ignore_term", true);
+    let config = workspace.config(&[("stubborn", stubborn), ("kept", Script::friendly())]);
+    let host = open_with(&workspace, &config, &["stubborn__pid", "kept__pid"]);
+    pid(&host, "stubborn");
+    let process = workspace.server_process("stubborn");
+    let without = config.without("stubborn");
+    workspace.write_config(&without);
+    host.await_list("the list without it", |tools| {
+        tools.iter().all(|tool| !tool.name.starts_with("stubborn"))
+    });
+    workspace.write_config(&without.server(&workspace, "added", &Script::friendly()));
+    host.await_tools(&["added__pid"]);
+    assert!(process.is_alive(), "the change came before the end of the removed server");
+    host.finish();
+    wait_until_gone(&[process]);
+}
+
+#[test]
 fn a_new_deny_pattern_needs_no_restart() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("s", Script::friendly())]);

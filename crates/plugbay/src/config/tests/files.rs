@@ -19,8 +19,8 @@ fn an_entry_may_name_the_folder_of_the_project() {
 fn hostile_files_are_survived() {
     let object = "expected an object, found a list; write an object here, or remove the key";
     let syntax = "the file is JSON, with comments and trailing commas allowed";
-    check("", "warning 1:1: the file is empty; a start: { \"mcpServers\": {} }");
-    check("// nothing\n", "warning 1:1: the file is empty; a start: { \"mcpServers\": {} }");
+    check("", "error 1:1: the file is empty; a start: { \"mcpServers\": {} }");
+    check("// nothing\n", "error 1:1: the file is empty; a start: { \"mcpServers\": {} }");
     check("[]", &format!("error 1:1: {object}"));
     check("\u{FEFF}{\"mode\": \"all\",}", "");
     check(b"{ \"mode\": \"\xFF\" }", "error 1:12: this is not UTF-8 text; save the file as UTF-8");
