@@ -45,7 +45,8 @@ pub use self::{models::choice, scopes::ScopeStatus};
 use crate::{
     cache::Cache,
     config::{ServerSettings, Settings},
-    embeddings, files,
+    embeddings,
+    files::own,
     log_files::LogFiles,
     logins::{self, LoginPlaces},
     publisher::{Note, Publisher, Reconfigure, Surroundings},
@@ -376,7 +377,7 @@ impl App {
             (_, Scope::Session) => {
                 let folder = self.places.session_files.clone();
                 let file = scope.file_variable.zip(folder).map(|(variable, folder)| {
-                    if let Err(error) = files::create_folder(&folder) {
+                    if let Err(error) = own::create_folder(&folder) {
                         tracing::warn!(folder = %folder.display(), "no folder for files of sessions: {error}");
                     }
                     SessionFile { variable: variable.to_owned(), folder }

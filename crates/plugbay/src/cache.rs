@@ -2,16 +2,15 @@
 //!
 //! One file per launch identity, so a changed command never shows another program's tools. It holds the lists that the
 //! server has for several kinds of hosts; processes that share the folder replace only those that they have just
-//! received. A file is replaced as a whole, by rename, under a lock.
+//! received. A file is replaced as a whole, by rename, under a lock. A file of a newer plugbay is left alone.
+
+mod writer;
 
 use std::{
-    fs::{self, File, TryLockError},
-    io,
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
-    thread::JoinHandle,
-    time::{Duration, Instant},
+    sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -24,20 +23,23 @@ use plugbay_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::files;
+use self::writer::Writer;
+use crate::files::{self, own};
 
 const LOCK: &str = ".lock";
 const FORMAT: u32 = 5;
 /// The format before there were lists for several kinds of hosts.
 const ONE_LIST: u32 = 4;
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// A larger file is not read.
+const LARGEST: u64 = 256 * 1024 * 1024;
 
 /// The cache folder, and the thread that writes to it.
 #[derive(Debug)]
 pub struct Cache {
     /// `None`: no folder is known, so nothing is cached.
     folder: Option<PathBuf>,
-    writer: Option<Writer>,
+    writer: Option<Writer<Job>>,
 }
 
 /// What the cache has of a server.
@@ -61,11 +63,6 @@ pub enum Saved {
 }
 
 #[derive(Debug)]
-struct Writer {
-    jobs: mpsc::Sender<Job>,
-    thread: JoinHandle<()>,
-}
-
 struct Job {
     path: PathBuf,
     server: String,
@@ -119,7 +116,11 @@ impl Cache {
     /// A file that cannot be parsed is moved aside and logged; it is never overwritten.
     pub fn load(&self, identity: &str) -> CachedLists {
         let Some(path) = self.path(identity) else { return CachedLists::Absent };
-        let text = match fs::read(&path) {
+        let text = match own::read(&path, LARGEST) {
+            Ok(text) if is_newer(&text) => {
+                tracing::warn!(path = %path.display(), "a newer plugbay has written this cache file; it is not used");
+                return CachedLists::Absent;
+            }
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return CachedLists::Absent,
             Err(error) => {
@@ -138,14 +139,13 @@ impl Cache {
     /// Writes in the background; [`Cache::finish`] waits for it.
     pub fn save(&mut self, server: &ServerName, identity: &str, saved: Saved) {
         let Some(path) = self.path(identity) else { return };
-        let writer = self.writer.get_or_insert_with(Writer::start);
-        let _ = writer.jobs.send(Job { path, server: server.to_string(), saved });
+        let writer = self.writer.get_or_insert_with(|| Writer::start(write));
+        writer.send(Job { path, server: server.to_string(), saved });
     }
 
     pub fn finish(&mut self) {
-        if let Some(Writer { jobs, thread }) = self.writer.take() {
-            drop(jobs);
-            let _ = thread.join();
+        if let Some(writer) = self.writer.take() {
+            writer.finish();
         }
     }
 
@@ -171,7 +171,7 @@ pub fn inspect(folder: &Path) -> Inspection {
     let mut found = Inspection::default();
     for path in fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if path.extension().is_some_and(|extension| extension == "json") {
-            if fs::read(&path).is_ok_and(|text| parse(&text).is_none()) {
+            if own::read(&path, LARGEST).is_ok_and(|text| !is_newer(&text) && parse(&text).is_none()) {
                 found.damaged.push(path);
             }
         } else if files::is_abandoned(&path) {
@@ -179,36 +179,20 @@ pub fn inspect(folder: &Path) -> Inspection {
         }
     }
     let lock = folder.join(LOCK);
-    if File::open(&lock).is_ok_and(|file| lock_soon(&file).is_err()) {
+    let is_held = |error: io::Error| error.kind() == io::ErrorKind::TimedOut;
+    if lock.exists() && own::lock(&lock, LOCK_PATIENCE).is_err_and(is_held) {
         found.locked = Some(lock);
     }
     found
 }
 
-impl Writer {
-    /// Writes in a thread of its own, because syncing a file can take long.
-    fn start() -> Self {
-        let (jobs, inbox) = mpsc::channel::<Job>();
-        let thread = std::thread::spawn(move || {
-            for job in inbox {
-                if let Err(error) = write(&job) {
-                    tracing::warn!(path = %job.path.display(), "the cache cannot be written: {error}");
-                    return; // the next cannot be written either
-                }
-            }
-        });
-        Self { jobs, thread }
-    }
-}
-
 /// Adds what is saved to what is there. Another process may have saved lists for other hosts meanwhile.
 fn write(job: &Job) -> io::Result<()> {
-    let folder = files::folder_of(&job.path);
-    files::create_folder(folder)?;
-    let lock =
-        File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
-    lock_soon(&lock)?;
-    let before = fs::read(&job.path).unwrap_or_default();
+    let _lock = own::lock(&files::folder_of(&job.path).join(LOCK), LOCK_PATIENCE)?;
+    let before = own::read(&job.path, LARGEST).unwrap_or_default();
+    if is_newer(&before) {
+        return Ok(());
+    }
     let lists = match parse(&before) {
         Some(CachedLists::Lists(lists)) => lists,
         _ => Vec::new(),
@@ -217,7 +201,7 @@ fn write(job: &Job) -> io::Result<()> {
     if content.as_bytes() == before {
         return Ok(());
     }
-    files::replace(&job.path, content.as_bytes())
+    own::replace(&job.path, content.as_bytes())
 }
 
 fn merged(lists: Vec<KnownList>, saved: &Saved) -> Vec<KnownList> {
@@ -228,20 +212,13 @@ fn merged(lists: Vec<KnownList>, saved: &Saved) -> Vec<KnownList> {
     variants.lists().to_vec()
 }
 
-/// Another process may hold the lock for ever, and plugbay must be able to exit. Without the write, the next start
-/// has no cached offer.
-fn lock_soon(lock: &File) -> io::Result<()> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds its lock"));
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
-        }
+/// Whether a newer version of plugbay has written this. Nobody knows its shape but for the number of its format.
+fn is_newer(text: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Numbered {
+        format: u32,
     }
+    serde_json::from_slice::<Numbered>(text).is_ok_and(|stored| stored.format > FORMAT)
 }
 
 fn parse(text: &[u8]) -> Option<CachedLists> {
@@ -398,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_files_of_the_version_before_are_read_and_newer_ones_are_left_alone() {
+    fn cache_files_of_the_version_before_are_read() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("servers")).unwrap();
         let cache = Cache::new(Some(folder.path().to_owned()));
@@ -416,7 +393,53 @@ mod tests {
             load(r#"{"format":4,"server":"s","confirmed":0,"capabilities":{}}"#),
             CachedLists::NoAnswer
         );
-        assert_eq!(load(r#"{"format":6,"server":"s","lists":[]}"#), CachedLists::Absent);
+    }
+
+    #[test]
+    fn a_cache_file_of_a_newer_version_is_neither_used_nor_moved_nor_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("servers")).unwrap();
+        let path = folder.path().join("servers/x.json");
+        let newer = format!(r#"{{"format":{},"lists":"in another way"}}"#, FORMAT + 1);
+        fs::write(&path, &newer).unwrap();
+        let mut cache = Cache::new(Some(folder.path().to_owned()));
+        assert_eq!(cache.load("x"), CachedLists::Absent);
+        cache.save(&ServerName::parse("s").unwrap(), "x", list(POOR, BIG, 1));
+        cache.finish();
+        assert_eq!(fs::read_to_string(path).unwrap(), newer);
+        let found = inspect(folder.path());
+        assert!(found.damaged.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn a_pipe_or_device_in_the_place_of_a_cache_file_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let servers = folder.path().join("servers");
+        fs::create_dir(&servers).unwrap();
+        let pipe = std::process::Command::new("mkfifo").arg(servers.join("pipe.json")).status();
+        assert!(pipe.unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", servers.join("device.json")).unwrap();
+        let name = ServerName::parse("s").unwrap();
+        let mut cache = Cache::new(Some(folder.path().to_owned()));
+        for identity in ["pipe", "device"] {
+            assert_eq!(cache.load(identity), CachedLists::Absent);
+            cache.save(&name, identity, list(POOR, BIG, 1));
+        }
+        assert!(inspect(folder.path()).damaged.is_empty());
+        cache.finish();
+        assert_eq!(lists(cache.load("pipe")), lists(cache.load("device")));
+    }
+
+    #[test]
+    fn a_list_is_not_cached_while_another_process_holds_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("servers/x.json");
+        let lock = own::lock(&folder.path().join("servers").join(LOCK), Duration::ZERO).unwrap();
+        let job = Job { path, server: "s".to_owned(), saved: list(POOR, BIG, 1) };
+        assert_eq!(write(&job).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(lock);
+        write(&job).unwrap();
+        assert_eq!(lists(Cache::new(Some(folder.path().to_owned())).load("x")).len(), 1);
     }
 
     #[test]
