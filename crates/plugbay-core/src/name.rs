@@ -4,8 +4,11 @@
 //! ends with `_`, the first `__` of a joined name is always the joint, so the mapping from
 //! (server, tool) to exposed name can be undone without guessing.
 
+mod prefixes;
+
 use std::{fmt, sync::Arc};
 
+pub use prefixes::ServerPrefixes;
 use sha2::{Digest, Sha256};
 
 /// What stands between server and tool in an exposed name.
@@ -159,15 +162,6 @@ pub fn without_host(name: &str) -> &str {
     ours.map_or(name, |(_, rest)| rest)
 }
 
-/// What follows a server's name at the beginning of another, however that is written.
-pub fn after<'n>(server: &ServerName, name: &'n str) -> Option<&'n str> {
-    let server = folded(server.as_str());
-    let last = server.chars().count().checked_sub(1)?;
-    let (at, end) = name.char_indices().filter(|(_, c)| c.is_alphanumeric()).nth(last)?;
-    let (head, rest) = name.split_at(at + end.len_utf8());
-    (folded(head) == server).then_some(rest)
-}
-
 /// Whether a name was cut or cleaned, by its looks: then it does not tell what the tool is called.
 pub fn is_marked(exposed: &str) -> bool {
     let mark = exposed.rsplit_once('_').map(|(_, mark)| mark);
@@ -247,9 +241,6 @@ mod tests {
     fn a_name_is_told_however_it_is_written() {
         assert_eq!(folded("Git__create-Branch.v2"), folded("git/createBranchV2"));
         assert_eq!(without_host("mcp__plugbay__git__log"), "git__log");
-        assert_eq!(after(&server("git-hub"), "GitHub__log"), Some("__log"));
-        assert_eq!(after(&server("git"), "gitlog"), Some("log"));
-        assert_eq!((after(&server("git"), "gi"), after(&server("-"), "x")), (None, None));
         assert_eq!((without_host("git__log"), without_host("mcp__x")), ("git__log", "mcp__x"));
     }
 

@@ -14,7 +14,7 @@ use plugbay_core::{
     arguments::{self, CheckedArguments, Envelope, NoCall},
     name::{self, ServerName},
     search::reply,
-    surface::{BuiltinTool, Found, Snapshot, Target, failed_unlisted, words_of},
+    surface::{BuiltinTool, Found, Snapshot, Spelled, Target, failed_unlisted, words_of},
     wire::{Head, Span, write},
 };
 
@@ -233,6 +233,10 @@ fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
         && let Some(failure) = failed_unlisted(snapshot, &server)
     {
         return format!("{server} {}", failure.of_server());
+    }
+    if let Spelled::Several(candidates) = snapshot.names.spelled(name) {
+        let candidates = candidates.iter().map(|found| found.exposed.clone()).collect();
+        return Refusal::Ambiguous { name: name.to_owned(), candidates }.message();
     }
     let alike = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
     let mut nearest: Vec<&Found> = alike.collect();

@@ -239,7 +239,7 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
         return context.refuse(&unknown_tool(request));
     }
     let (id, ticket) = (request.message.slice(request.id.clone()), context.gateway().tickets.next());
-    if !session.reserve(id.clone(), ticket, &route.server) {
+    if !session.reserve(id.clone(), ticket) {
         return context.refuse(&Refusal::IdInUse);
     }
     if let Err(limited) = context.gateway().principal.admit(snapshot.layout.settings.call_limits) {
@@ -352,7 +352,7 @@ fn resource_subscriptions(session: &Session, request: &Request, id: &Bytes) -> V
     let snapshot = session.snapshot();
     let items = |span: Span| {
         let uri = string_value(request.raw(&span))?;
-        let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri))?;
+        let place = route::resource_at(&uri, session, &snapshot, Era::Modern).ok()?;
         let place = Some(place).filter(|place| supports_subscriptions(&snapshot, &place.server))?;
         Some(ItemSubscription::new(place, request.message.slice(span), Some(id.clone())))
     };
@@ -374,8 +374,7 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
     let RequestContext { session, request, .. } = context;
     let (uri, span) = request.addressed()?;
     let snapshot = session.snapshot();
-    let unknown = || Refusal::UnknownResource { uri: uri.clone().into_owned(), era: Era::Legacy };
-    let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri)).ok_or_else(unknown)?;
+    let place = route::resource_at(&uri, session, &snapshot, Era::Legacy)?;
     if !supports_subscriptions(&snapshot, &place.server) {
         let what = format!("its server {:?} does not support resource subscriptions", place.server.as_str());
         return Err(Refusal::InvalidParams(what));

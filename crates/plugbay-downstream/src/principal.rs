@@ -177,7 +177,8 @@ impl Principal {
         let target = &found.target;
         let exposure = whole.layout.exposures.get(&target.server).cloned().unwrap_or_default();
         let allows = |grant: &ToolGrant| {
-            let here = grant.of(&target.server, &exposure.rename, exposure.bare, whole.layout.name_limit);
+            let (servers, limit) = (&whole.names.prefixes, whole.layout.name_limit);
+            let here = grant.of(&target.server, servers, &exposure.rename, exposure.bare, limit);
             here.may(&target.tool)
         };
         rules.needed(held, allows)

@@ -30,7 +30,7 @@ pub(crate) enum Refusal {
         name: String,
         nearest: Vec<String>,
     },
-    /// A tool's own name, without its server, that several servers have.
+    /// A name that is no tool's exposed one, and could mean tools of several servers.
     Ambiguous {
         name: String,
         candidates: Vec<String>,
@@ -117,7 +117,7 @@ impl Refusal {
                 format!("Unknown {what}: {name}. Did you mean {}?", nearest.join(", "))
             }
             Self::Ambiguous { name, candidates } => {
-                format!("Several servers have a tool {name}: call one of {}", candidates.join(", "))
+                format!("{name} could mean tools of several servers: write one of {}", candidates.join(", "))
             }
             Self::InvalidArguments(refusal) => refusal.to_string(),
             Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),

@@ -166,7 +166,7 @@ pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) ->
     let all = snapshot.names.for_model().filter(|found| found.target.server == *server);
     let all: Vec<&'a Found> = all.collect();
     let by = |fits: &dyn Fn(&Found) -> bool| all.iter().copied().find(|found| fits(found));
-    let folded = name::folded(snapshot.names.without_host(wanted));
+    let folded = name::folded(snapshot.names.prefixes.without_host(wanted));
     let is_alike = |found: &Found| {
         [&found.target.tool, &found.exposed]
             .iter()

@@ -9,7 +9,6 @@ mod notifications;
 mod server_requests;
 
 use std::{
-    cmp::Reverse,
     collections::{HashMap, VecDeque},
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -17,19 +16,16 @@ use std::{
 
 use bytes::Bytes;
 use plugbay_core::{
-    apps::is_page,
     capabilities::ClientCapabilities,
     declaration::Declaration,
     era::Era,
     exchange::{Caller, Ticket},
     extension::Extensions,
     level::Level,
-    name::ServerName,
-    surface::{Place, Snapshot},
-    wire::{Draft, string_value},
+    surface::Snapshot,
+    wire::Draft,
 };
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
 use self::server_requests::PendingRequest;
@@ -95,8 +91,6 @@ pub(crate) struct State {
     extensions: Extensions,
     /// Requests that wait for their answers, by the host's raw id.
     requests: HashMap<Bytes, InFlight>,
-    /// The latest call of each server.
-    latest_calls: HashMap<ServerName, Ticket>,
     /// Requests to a legacy host that it has not answered.
     server_requests: FxHashMap<Ticket, PendingRequest>,
     subscriptions: Vec<Subscription>,
@@ -321,16 +315,12 @@ impl Session {
     // --- calls
 
     /// Notes that a request is in the table of calls. `false`: the host uses its id for another request.
-    pub(crate) fn reserve(&self, id: Bytes, ticket: Ticket, server: &ServerName) -> bool {
+    pub(crate) fn reserve(&self, id: Bytes, ticket: Ticket) -> bool {
         let mut state = self.lock();
         if state.in_use(&id) {
             return false;
         }
         state.requests.insert(id, InFlight::Call(ticket));
-        match state.latest_calls.get_mut(server) {
-            Some(latest) => *latest = ticket.max(*latest), // a resumed call has an early ticket
-            None => drop(state.latest_calls.insert(server.clone(), ticket)),
-        }
         true
     }
 
@@ -348,24 +338,6 @@ impl Session {
             }
             state.tokens.push_back((ticket, token));
         }
-    }
-
-    /// Chooses among the servers that have a URI: first one that the host has subscribed to, then the one that it
-    /// called last, which is where the URI came from. A page of an app must be clear.
-    pub(crate) fn resolve_uri(&self, uri: &str, mut places: SmallVec<[Place; 1]>) -> Option<Place> {
-        if places.len() > 1 && is_page(uri) {
-            return self.host_view.open_apps.only_of(places);
-        }
-        if places.len() > 1 {
-            let state = self.lock();
-            places.sort_by_key(|place| {
-                let mut watched =
-                    state.item_subscriptions.iter().filter(|watched| watched.server == place.server);
-                let heard_of = watched.any(|watched| string_value(watched.shown()).as_deref() == Some(uri));
-                Reverse((heard_of, state.latest_calls.get(&place.server).copied()))
-            });
-        }
-        places.into_iter().next()
     }
 
     /// The host cancels a request; by the protocol it gets no answer.

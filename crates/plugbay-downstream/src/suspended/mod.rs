@@ -120,7 +120,7 @@ impl SuspendedCalls {
         let (ticket, answers) = (self.unseal(context, &state)?, answers(request)?);
         let capabilities = request.client_capabilities();
         let id = request.message.slice(request.id.clone());
-        if !session.reserve(id.clone(), ticket, &route.server) {
+        if !session.reserve(id.clone(), ticket) {
             return Err(Refusal::IdInUse);
         }
         let snapshot = session.snapshot();
