@@ -270,9 +270,7 @@ impl<H, R> CallTable<H, R> {
                 let working = self.call(ticket)?.answer.is_none();
                 Some(Action::Expire(self.end(ticket)?, working))
             }
-            State::HostAsked { .. } => {
-                self.fail(ticket, Interruption::cannot_ask("the host did not answer in time"))
-            }
+            State::HostAsked { .. } => self.cannot_ask(ticket, "the host did not answer in time"),
             State::Repeating { .. } => self.repeat(ticket, tickets),
             State::Polling { .. } => self.poll(ticket, now, tickets),
         }
