@@ -14,6 +14,7 @@ pub mod exchange;
 pub mod exposure;
 pub mod extension;
 pub mod failure;
+pub mod fair;
 pub mod host_registry;
 pub mod level;
 pub mod lifecycle;

@@ -77,8 +77,10 @@ impl<'a> RequestContext<'a> {
         then: impl FnOnce(RequestContext<'_>, T) + Send + 'static,
     ) {
         let id = Bytes::copy_from_slice(self.request.id());
-        let Some(cancelled) = self.session.wait(id.clone(), Arc::clone(self.sink)) else {
-            return self.refuse(&Refusal::IdInUse);
+        let length = self.request.message.len();
+        let cancelled = match self.session.wait(id.clone(), Arc::clone(self.sink), length) {
+            Ok(cancelled) => cancelled,
+            Err(refusal) => return self.refuse(&refusal),
         };
         let context = self.to_owned();
         tokio::spawn(async move {

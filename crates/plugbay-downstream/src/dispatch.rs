@@ -239,8 +239,8 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
         return context.refuse(&unknown_tool(request));
     }
     let (id, ticket) = (request.message.slice(request.id.clone()), context.gateway().tickets.next());
-    if !session.reserve(id.clone(), ticket) {
-        return context.refuse(&Refusal::IdInUse);
+    if let Err(refusal) = session.reserve(id.clone(), ticket, request.message.len()) {
+        return context.refuse(&refusal);
     }
     if let Err(limited) = context.gateway().principal.admit(snapshot.layout.settings.call_limits) {
         session.release(&id);
@@ -338,10 +338,7 @@ fn listen(context: RequestContext<'_>) -> Result<(), Refusal> {
     for item in &items {
         pass(session, request, Era::Modern, &Route::to_server(&item.server), &snapshot)?;
     }
-    if !session.subscribe(id, wanted, items, Arc::clone(sink)) {
-        return Err(Refusal::IdInUse);
-    }
-    Ok(())
+    session.subscribe(id, wanted, items, Arc::clone(sink))
 }
 
 /// The resources that a subscription names and whose servers support subscriptions.
@@ -381,7 +378,7 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
     }
     let route = Route::to(place.clone(), span.clone());
     pass(session, request, Era::Legacy, &route, &snapshot)?;
-    session.subscribe_item(ItemSubscription::new(place, request.message.slice(span), None));
+    session.subscribe_item(ItemSubscription::new(place, request.message.slice(span), None))?;
     context.result(json!({}));
     Ok(())
 }

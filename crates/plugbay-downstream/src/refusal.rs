@@ -140,9 +140,7 @@ impl Refusal {
             Self::MissingScope { scope } => {
                 format!("the access token does not allow this; ask the authorization server for: {scope}")
             }
-            Self::HostCannotAnswer(why) => {
-                format!("the server sent a request that the host cannot answer: {why}")
-            }
+            Self::HostCannotAnswer(why) => why.clone(),
             Self::HostFailed(why) => {
                 format!("the host answered a request of the server with an error: {why}")
             }

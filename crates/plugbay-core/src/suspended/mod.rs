@@ -276,9 +276,7 @@ impl<H, R> CallTable<H, R> {
                 self.set_state(ticket, State::HostAsked { until: now + HOST_PATIENCE });
                 None
             }
-            State::HostAsked { .. } => {
-                self.fail(ticket, Interruption::cannot_ask("the host did not answer in time"))
-            }
+            State::HostAsked { .. } => self.cannot_ask(ticket, "the host did not answer in time"),
             State::Repeating { .. } => self.repeat(ticket, tickets),
             State::Polling { .. } => self.poll(ticket, now, tickets),
         }

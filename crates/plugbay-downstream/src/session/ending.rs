@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use super::{InFlight, Session};
+use super::{Session, requests::InFlight};
 use crate::{refusal::Refusal, respond};
 
 impl Session {
@@ -43,7 +43,7 @@ impl Session {
     /// Ends all requests in flight: `answer` goes to the host, and servers learn of it if `tell_servers`.
     fn end_requests(&self, answer: Option<&Refusal>, tell_servers: bool) {
         let (calls, requests) = (&self.gateway.suspended, take(&mut self.lock().requests));
-        for (id, in_flight) in requests {
+        for (id, in_flight) in requests.into_all() {
             let (ticket, sink) = match in_flight {
                 InFlight::Call(ticket) => (Some(ticket), calls.host(ticket).map(|host| host.sink)),
                 InFlight::Waiting { sink, .. } => (None, Some(sink)),

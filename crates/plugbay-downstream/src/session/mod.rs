@@ -6,11 +6,11 @@ mod declared;
 mod ending;
 mod lists;
 mod notifications;
+mod requests;
 mod server_requests;
 
 use std::{
     collections::{HashMap, VecDeque},
-    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -28,8 +28,13 @@ use plugbay_core::{
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, oneshot};
 
-use self::server_requests::PendingRequest;
-pub(crate) use self::{cancel_on_drop::CancelOnDrop, lists::AwaitedChange, server_requests::HostResult};
+use self::{
+    requests::{InFlight, Requests},
+    server_requests::PendingRequest,
+};
+pub(crate) use self::{
+    cancel_on_drop::CancelOnDrop, lists::AwaitedChange, requests::Cancelled, server_requests::HostResult,
+};
 use crate::{
     connected_hosts::ClientInfo,
     gateway::Gateway,
@@ -38,6 +43,8 @@ use crate::{
     message::Request,
     outbox::Outbox,
     principal::{Account, CountedSession},
+    refusal::Refusal,
+    respond,
     seal::Owner,
     subscriptions::ItemSubscription,
 };
@@ -89,8 +96,8 @@ pub(crate) struct State {
     /// The capabilities that a legacy host declared in `initialize`.
     pub(crate) client_capabilities: ClientCapabilities,
     extensions: Extensions,
-    /// Requests that wait for their answers, by the host's raw id.
-    requests: HashMap<Bytes, InFlight>,
+    /// Requests that wait for their answers.
+    requests: Requests,
     /// Requests to a legacy host that it has not answered.
     server_requests: FxHashMap<Ticket, PendingRequest>,
     subscriptions: Vec<Subscription>,
@@ -105,23 +112,6 @@ pub(crate) struct State {
     /// Changed lists that answers of calls wait for.
     list_changes: Vec<AwaitedChange>,
 }
-
-/// A request that waits for its answer.
-#[derive(Debug)]
-enum InFlight {
-    /// It is in the table of calls.
-    Call(Ticket),
-    /// It waits for the catalog, an index or a model, not for a server.
-    Waiting {
-        /// Takes its answer.
-        sink: Arc<Outbox>,
-        /// Dropped with this, which cancels the work.
-        _interest: oneshot::Sender<Infallible>,
-    },
-}
-
-/// Resolves when a request is cancelled or its host disconnects.
-pub(crate) type Cancelled = oneshot::Receiver<Infallible>;
 
 /// A `subscriptions/listen` request that is open.
 #[derive(Debug)]
@@ -304,6 +294,9 @@ impl Session {
         let mut state = self.lock();
         state.initialized = true;
         state.listener = self.has_stream().then(|| self.host_view.listen());
+        if state.listens() && state.level.is_none_or(|level| level <= Level::Warning) {
+            self.outbox.set_notice(Some(respond::dropped));
+        }
         drop(state);
         self.catalog_changed(); // it may have changed since the host listed
     }
@@ -314,14 +307,11 @@ impl Session {
 
     // --- calls
 
-    /// Notes that a request is in the table of calls. `false`: the host uses its id for another request.
-    pub(crate) fn reserve(&self, id: Bytes, ticket: Ticket) -> bool {
+    /// Notes that a request of this length is in the table of calls.
+    pub(crate) fn reserve(&self, id: Bytes, ticket: Ticket, length: usize) -> Result<(), Refusal> {
         let mut state = self.lock();
-        if state.in_use(&id) {
-            return false;
-        }
-        state.requests.insert(id, InFlight::Call(ticket));
-        true
+        state.check_id(&id)?;
+        state.requests.insert(id, length, InFlight::Call(ticket))
     }
 
     /// The request gets its answer now. `false`: it has been cancelled meanwhile.
@@ -387,15 +377,13 @@ impl Session {
         }
     }
 
-    /// Notes that a request waits for something other than a server. `None`: its id is in use.
-    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> Option<Cancelled> {
+    /// Notes that a request of this length waits for something other than a server.
+    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>, length: usize) -> Result<Cancelled, Refusal> {
         let mut state = self.lock();
-        if state.in_use(&id) {
-            return None;
-        }
+        state.check_id(&id)?;
         let (interest, cancelled) = oneshot::channel();
-        state.requests.insert(id, InFlight::Waiting { sink, _interest: interest });
-        Some(cancelled)
+        state.requests.insert(id, length, InFlight::Waiting { sink, _interest: interest })?;
+        Ok(cancelled)
     }
 
     /// Wakes `calls_ended` if no request is in flight.
@@ -412,8 +400,12 @@ impl Session {
 }
 
 impl State {
+    fn check_id(&self, id: &Bytes) -> Result<(), Refusal> {
+        if self.in_use(id) { Err(Refusal::IdInUse) } else { Ok(()) }
+    }
+
     fn in_use(&self, id: &Bytes) -> bool {
-        self.requests.contains_key(id) || self.subscriptions.iter().any(|subscription| subscription.id == id)
+        self.requests.contains(id) || self.subscriptions.iter().any(|subscription| subscription.id == id)
     }
 
     /// Whether a legacy host takes messages that belong to none of its requests.
