@@ -182,4 +182,6 @@ fn is_right(schema: &Schema, at: &Value, json: &[u8]) -> bool {
 }
 
 #[cfg(test)]
+mod differential;
+#[cfg(test)]
 mod tests;

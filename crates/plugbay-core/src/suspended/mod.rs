@@ -8,6 +8,8 @@ mod action;
 mod call;
 mod polled_task;
 mod repeat;
+#[cfg(test)]
+mod simulation;
 mod steps;
 #[cfg(test)]
 mod tests;
