@@ -16,6 +16,7 @@ mod resources;
 mod search;
 mod settings;
 mod skills;
+mod spellings;
 pub mod suite;
 mod summary;
 #[cfg(test)]

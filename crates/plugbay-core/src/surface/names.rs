@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
 };
 
@@ -13,12 +13,14 @@ use super::{
     activate::cost,
     found::{Found, Target, described, with_own_pages},
     search::Index,
+    spellings::Spellings,
 };
 use crate::{
     catalog::{Catalog, Tool},
     exposure::Exposure,
     name::{self, ServerName},
     policy::Policy,
+    size_limit,
     tokens::Cost,
 };
 
@@ -44,6 +46,7 @@ pub struct Names {
     unlisted_remotes: Vec<ServerName>,
     undecided: OnceLock<Cost>,
     list: OnceLock<ToolList>,
+    spellings: OnceLock<Spellings>,
 }
 
 /// Definitions of more bytes than this are not read to be counted: the error is small by then.
@@ -65,11 +68,11 @@ impl Names {
         if identifiers {
             name_as_identifiers(&mut shown, &servers, limit);
         }
-        let local = LocalNames { servers: &servers, identifiers };
-        let shadowed = give_way_to_local(&mut shown, local);
-        let ambiguous = name_in_full(&mut shown, local);
+        let local = LocalNames::new(&servers, identifiers);
+        let shadowed = give_way_to_local(&mut shown, &local);
+        let ambiguous = name_in_full(&mut shown, &local);
         let collisions = wanted_twice(&mut shown);
-        shown.retain(|one| !collisions.contains(&one.found.exposed));
+        shown.retain(|one| collisions.binary_search(&one.found.exposed).is_err());
         for (place, one) in (0..).zip(&shown) {
             if let Some(number) = one.number {
                 numbers[number] = Some(place);
@@ -81,7 +84,7 @@ impl Names {
         let remotes = unlisted.clone().filter(|(_, exposure)| exposure.remote);
         let unlisted_remotes = remotes.map(|(server, _)| server.clone()).collect();
         let unlisted = unlisted.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-        let (undecided, list) = (OnceLock::new(), OnceLock::new());
+        let (undecided, list, spellings) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Self {
             tools,
             places,
@@ -94,6 +97,7 @@ impl Names {
             unlisted_remotes,
             undecided,
             list,
+            spellings,
         }
     }
 
@@ -208,14 +212,17 @@ impl Names {
         if let Some(found) = self.get(wanted) {
             return Some(found).filter(|found| found.is_for_model());
         }
+        if wanted.len() > size_limit::NAME {
+            return None;
+        }
         let wanted = self.without_host(wanted);
         let (owners, wanted) = (self.owners(wanted), name::folded(wanted));
         let may_be_of = |server: &ServerName| owners.is_empty() || owners == [server];
-        let alike = |name: fn(&Found) -> &str| -> Vec<&Found> {
-            let tools = self.for_model().filter(|found| may_be_of(&found.target.server));
-            tools.filter(|found| name::folded(name(found)) == wanted).collect()
-        };
-        let named = [alike(|found| &found.exposed), alike(|found| &found.target.tool)];
+        let spellings = self.spellings.get_or_init(|| Spellings::of(&self.tools));
+        let named = spellings.named(&wanted, &self.tools).map(|mut named| {
+            named.retain(|found| found.is_for_model() && may_be_of(&found.target.server));
+            named
+        });
         match named.into_iter().find(|named| !named.is_empty())?[..] {
             [only] if !wanted.is_empty() => Some(only),
             _ => None,
@@ -348,7 +355,7 @@ impl NamedTool {
 
 /// Gives remote tools their full names where a local tool has the name, or where the name reads like one of a local
 /// server: a remote must not be able to take a local tool's calls. Returns the names given up.
-fn give_way_to_local(shown: &mut [NamedTool], servers: LocalNames<'_>) -> Vec<String> {
+fn give_way_to_local(shown: &mut [NamedTool], servers: &LocalNames) -> Vec<String> {
     let local: BTreeSet<String> =
         shown.iter().filter(|one| !one.remote).map(|one| one.exposed().to_lowercase()).collect();
     let gives_way =
@@ -365,17 +372,16 @@ fn give_way_to_local(shown: &mut [NamedTool], servers: LocalNames<'_>) -> Vec<St
 
 /// Gives bare tools their full names where two want the same one, or where the name reads like a tool
 /// of another server: a server must not be able to take another's calls. Returns the names given up.
-fn name_in_full(shown: &mut [NamedTool], servers: LocalNames<'_>) -> Vec<String> {
-    let mut ambiguous = wanted_twice(shown);
+fn name_in_full(shown: &mut [NamedTool], servers: &LocalNames) -> Vec<String> {
+    let mut ambiguous: BTreeSet<String> = wanted_twice(shown).into_iter().collect();
     let joined = shown.iter().filter(|one| reads_joined(one, servers));
     ambiguous.extend(joined.map(|one| one.exposed().to_owned()));
-    ambiguous.retain(|name| shown.iter().any(|one| one.exposed() == name && one.is_bare()));
-    ambiguous.sort();
-    ambiguous.dedup();
+    let bare: HashSet<&str> = shown.iter().filter(|one| one.is_bare()).map(NamedTool::exposed).collect();
+    ambiguous.retain(|name| bare.contains(name.as_str()));
     for one in shown.iter_mut().filter(|one| ambiguous.contains(&one.found.exposed)) {
         one.found.exposed.clone_from(&one.full);
     }
-    ambiguous
+    ambiguous.into_iter().collect()
 }
 
 /// Gives tools the names of functions, before anything is said of bare names: those give way as they do elsewhere. Where
@@ -409,26 +415,24 @@ fn all_servers(catalog: &Catalog, layout: &Layout) -> BTreeSet<ServerName> {
     catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys()).cloned().collect()
 }
 
-/// The servers whose names no other server's tool may have in front.
-#[derive(Clone, Copy)]
-struct LocalNames<'a> {
-    servers: &'a BTreeSet<ServerName>,
-    /// Their names are parts of identifiers.
-    identifiers: bool,
-}
+/// The servers whose names no other server's tool may have in front. Those that differ only in case are the same.
+struct LocalNames(HashSet<String>);
 
-impl LocalNames<'_> {
-    /// Names of servers that differ only in case are the same.
-    fn have(self, read: &str) -> bool {
-        self.servers.iter().any(|server| {
-            let is_identifier =
-                || self.identifiers && name::identifier(server.as_str()).eq_ignore_ascii_case(read);
-            server.as_str().eq_ignore_ascii_case(read) || is_identifier()
-        })
+impl LocalNames {
+    /// `identifiers`: their names are parts of identifiers.
+    fn new(servers: &BTreeSet<ServerName>, identifiers: bool) -> Self {
+        let names = servers.iter().map(|server| server.as_str().to_ascii_lowercase());
+        let parts = servers.iter().filter(|_| identifiers);
+        let parts = parts.map(|server| name::identifier(server.as_str()).to_ascii_lowercase());
+        Self(names.chain(parts).collect())
+    }
+
+    fn have(&self, read: &str) -> bool {
+        self.0.contains(&read.to_ascii_lowercase())
     }
 }
 
-fn reads_joined(one: &NamedTool, servers: LocalNames<'_>) -> bool {
+fn reads_joined(one: &NamedTool, servers: &LocalNames) -> bool {
     let server = name::split(one.exposed()).map(|(server, _)| server);
     let is_builtin = || BuiltinTool::named(&one.exposed().to_lowercase()).is_some();
     one.is_bare() && (server.is_some_and(|read| servers.have(read)) || is_builtin())
