@@ -30,6 +30,7 @@ pub mod search;
 pub mod secret;
 pub mod server_state;
 pub mod signature;
+pub mod size_limit;
 pub mod skill;
 pub mod start;
 pub mod surface;

@@ -4,10 +4,12 @@
 //! ends with `_`, the first `__` of a joined name is always the joint, so the mapping from
 //! (server, tool) to exposed name can be undone without guessing.
 
+mod likeness;
 mod prefixes;
 
 use std::{fmt, sync::Arc};
 
+pub use likeness::{is_slip, nearest};
 pub use prefixes::ServerPrefixes;
 use sha2::{Digest, Sha256};
 
@@ -145,7 +147,12 @@ pub fn own(tool: &str) -> &str {
 
 /// A name without case and separators: `filePath`, `file_path` and `File-Path` are `filepath`.
 pub fn folded(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    folded_chars(name).collect()
+}
+
+/// The characters of [`folded`].
+pub fn folded_chars(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
 /// The one of several that is meant; `None` if that is none of them, or not clear.
@@ -166,30 +173,6 @@ pub fn without_host(name: &str) -> &str {
 pub fn is_marked(exposed: &str) -> bool {
     let mark = exposed.rsplit_once('_').map(|(_, mark)| mark);
     mark.is_some_and(|mark| mark.len() == HASH_DIGITS && mark.bytes().all(|b| b.is_ascii_hexdigit()))
-}
-
-/// Up to three of the known names that are most like one that does not exist, the likest first.
-pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = wanted.to_lowercase();
-    let length = wanted.chars().count();
-    let mut scored: Vec<(usize, &str)> = Vec::new();
-    for name in known {
-        let folded = name.to_lowercase();
-        let most = (name.len().max(wanted.len()) / 3).max(1);
-        // The tool's name without its server is as good as a slip of the pen.
-        let distance = if split(&folded).is_some_and(|(_, tool)| tool == wanted) {
-            1
-        } else if length.abs_diff(folded.chars().count()) > most {
-            continue; // to reckon it takes the product of both lengths, and one of them is a stranger's
-        } else {
-            strsim::damerau_levenshtein(&wanted, &folded)
-        };
-        if distance <= most {
-            scored.push((distance, name));
-        }
-    }
-    scored.sort_unstable();
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
 fn is_plain(c: char) -> bool {
@@ -224,17 +207,6 @@ mod tests {
         assert_eq!(ServerName::suggest("My Server").unwrap().as_str(), "My-Server");
         assert_eq!(ServerName::suggest("a__b_").unwrap().as_str(), "a_b");
         assert_eq!(ServerName::suggest("日本"), None);
-    }
-
-    #[test]
-    fn finds_the_names_that_were_meant() {
-        let known = ["git__status", "git__commit", "calc__list_units"];
-        assert_eq!(nearest("Git_comit", known), ["git__commit"]);
-        assert_eq!(nearest("status", known), ["git__status"]);
-        assert!(nearest("weather__now", known).is_empty());
-        assert_eq!(nearest("git__комmit", known), nearest("git__xxxmit", known));
-        let endless = "x".repeat(4 << 20);
-        assert!(nearest(&endless, known).is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     raw::{self, Entry, Kind},
     schema::{self, Schema},
 };
-use crate::name::folded;
+use crate::name::{folded, is_slip};
 
 /// Shorter names differ in a letter because they are different names.
 const NEAR: usize = 4;
@@ -149,9 +149,4 @@ fn takes_any_object(branch: &Value) -> bool {
         .all(|key| branch.get(*key).is_none());
     let types = schema::types(branch);
     object && branch != &Value::Bool(false) && (types.is_empty() || types.contains(&"object"))
-}
-
-/// One letter too many, too few, wrong, or two in the wrong order.
-fn is_slip(one: &str, other: &str) -> bool {
-    one.len().abs_diff(other.len()) <= 4 && strsim::damerau_levenshtein(one, other) == 1
 }

@@ -71,7 +71,7 @@ impl Names {
         let shadowed = give_way_to_local(&mut shown, &prefixes);
         let ambiguous = name_in_full(&mut shown, &prefixes);
         let collisions = wanted_twice(&mut shown);
-        shown.retain(|one| !collisions.contains(&one.found.exposed));
+        shown.retain(|one| collisions.binary_search(&one.found.exposed).is_err());
         for (place, one) in (0..).zip(&shown) {
             if let Some(number) = one.number {
                 numbers[number] = Some(place);
@@ -337,7 +337,8 @@ fn name_in_full(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<String
             *several |= owner != server;
         }
     }
-    let is_shared = |one: &NamedTool| owners.get(&name::folded(one.exposed())).is_some_and(|(_, several)| *several);
+    let is_shared =
+        |one: &NamedTool| owners.get(&name::folded(one.exposed())).is_some_and(|(_, several)| *several);
     let mut ambiguous = Vec::new();
     for one in shown.iter_mut().filter(|one| one.is_bare()) {
         if is_shared(one) || is_taken(one, servers) {

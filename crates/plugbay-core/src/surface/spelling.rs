@@ -12,7 +12,10 @@ use std::{
 use smallvec::SmallVec;
 
 use super::{Found, Names};
-use crate::name::{self, ServerName};
+use crate::{
+    name::{self, ServerName},
+    size_limit,
+};
 
 /// The tools that a name may mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +54,9 @@ impl Names {
         let plain = self.prefixes.without_host(wanted);
         if let Some(found) = self.get(wanted).or_else(|| self.get(plain)) {
             return if found.is_for_model() { Spelled::One(found) } else { Spelled::Nothing };
+        }
+        if wanted.len() > size_limit::NAME {
+            return Spelled::Nothing;
         }
         let (owners, folded) = (self.prefixes.of(plain), name::folded(plain));
         let may_be_of = |server: &ServerName| owners.is_empty() || owners.contains(&server);
@@ -123,11 +129,7 @@ fn folded_full(found: &Found) -> String {
 
 /// The tool that is meant by a name that means several tools of one server: the one that hosts see under such a name, else
 /// the one that its server calls so.
-fn first_of_one_server<'a>(
-    found: &[&'a Found],
-    owners: &[&ServerName],
-    folded: &str,
-) -> Option<&'a Found> {
+fn first_of_one_server<'a>(found: &[&'a Found], owners: &[&ServerName], folded: &str) -> Option<&'a Found> {
     let server = &found.first()?.target.server;
     if owners.len() > 1 || found.iter().any(|one| one.target.server != *server) {
         return None;

@@ -213,7 +213,8 @@ fn a_host_that_fails_or_does_not_answer_ends_the_round() {
 
 /// An `input_required` result with so many requests, each with so many bytes of text.
 fn asks(count: usize, bytes: usize) -> Answer {
-    let entry = |n: usize| format!(r#""{n}":{{"method":"roots/list","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));
+    let entry =
+        |n: usize| format!(r#""{n}":{{"method":"roots/list","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));
     let entries: Vec<String> = (0..count).map(entry).collect();
     modern(&format!(r#"{{"resultType":"input_required","inputRequests":{{{}}}}}"#, entries.join(",")))
 }

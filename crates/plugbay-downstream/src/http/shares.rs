@@ -147,7 +147,9 @@ impl fmt::Display for Spender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // The beginning of a digest tells callers apart and gives nothing away.
-            Self::Caller(Owner(owner)) => write!(f, "caller {:02x}{:02x}{:02x}", owner[0], owner[1], owner[2]),
+            Self::Caller(Owner(owner)) => {
+                write!(f, "caller {:02x}{:02x}{:02x}", owner[0], owner[1], owner[2])
+            }
             Self::Peer(Peer::Local) => f.write_str("a process of this user"),
             Self::Peer(Peer::Address(address)) => write!(f, "the host at {address}"),
         }

@@ -10,7 +10,7 @@ mod requests;
 mod server_requests;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -28,12 +28,12 @@ use plugbay_core::{
 use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, oneshot};
 
+pub(crate) use self::{
+    cancel_on_drop::CancelOnDrop, lists::AwaitedChange, requests::Cancelled, server_requests::HostResult,
+};
 use self::{
     requests::{InFlight, Requests},
     server_requests::PendingRequest,
-};
-pub(crate) use self::{
-    cancel_on_drop::CancelOnDrop, lists::AwaitedChange, requests::Cancelled, server_requests::HostResult,
 };
 use crate::{
     connected_hosts::ClientInfo,

@@ -7,7 +7,6 @@ use plugbay_core::{
     catalog::{Catalog, Change, Item, ItemKind, Items, Offer, ServerCapabilities},
     era::Era,
     exposure::Mode,
-    name::ServerName,
     surface::{Layout, Snapshot},
 };
 use serde_json::json;
