@@ -7,7 +7,7 @@ mod definition;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, fmt, fmt::Write, ops::Range};
+use std::{borrow::Cow, fmt, fmt::Write};
 
 pub use definition::{Cleaned, clean_definition, is_plain};
 
@@ -190,7 +190,8 @@ fn replaced(text: &str, mut hidden: impl FnMut(Hidden, char, &mut String)) -> Co
 
 /// Whether nothing in a text is worth a closer look.
 fn is_plain_text(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) || !text.chars().any(|char| kind(char).is_some())
+    text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~'))
+        || !text.chars().any(|char| kind(char).is_some())
 }
 
 /// For each character, whether it is hidden where it stands.
@@ -221,14 +222,26 @@ fn kind(char: char) -> Option<Hidden> {
         '\n' | '\t' | ' '..='~' => return None,
         '\u{1b}' => Hidden::Ansi,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' => Hidden::Control,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Hidden::Bidi,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            Hidden::Bidi
+        }
         '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}' => Hidden::Tag,
         '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
             Hidden::Variation
         }
-        '\u{ad}' | '\u{34f}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}'..='\u{200d}'
-        | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => Hidden::ZeroWidth,
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200d}'
+        | '\u{2060}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' => Hidden::ZeroWidth,
         '\u{fff0}'..='\u{fffb}' => Hidden::Annotation,
         '\u{fdd0}'..='\u{fdef}' => Hidden::Noncharacter,
         _ if char as u32 & 0xfffe == 0xfffe => Hidden::Noncharacter,
@@ -239,7 +252,8 @@ fn kind(char: char) -> Option<Hidden> {
 /// Whether a character means something to its neighbours: a line break of Windows, a joiner in a script or an emoji, a
 /// selector behind the character that it selects a form of.
 fn is_in_place(char: char, before: Option<char>, after: Option<char>) -> bool {
-    let is_base = before.is_some_and(|before| !before.is_ascii() && !is_joiner(before) && !is_selector(before));
+    let is_base =
+        before.is_some_and(|before| !before.is_ascii() && !is_joiner(before) && !is_selector(before));
     match char {
         '\r' => after == Some('\n'),
         // A selector may stand before a joiner: a red heart on fire.
@@ -273,7 +287,9 @@ fn flag(before: Option<char>, chars: &[char]) -> Option<usize> {
 
 /// The length of the escape sequence that begins here.
 fn escape_sequence(chars: &[char]) -> Option<usize> {
-    let count = |from: usize, is_part: fn(&char) -> bool| chars[from.min(chars.len())..].iter().take_while(|char| is_part(char)).count();
+    let count = |from: usize, is_part: fn(&char) -> bool| {
+        chars[from.min(chars.len())..].iter().take_while(|char| is_part(char)).count()
+    };
     // Parameters, then one final character, which is no line break.
     let control_sequence = |from: usize| {
         let end = from + count(from, |char| matches!(char, ' '..='?'));
@@ -308,6 +324,3 @@ fn string(chars: &[char], from: usize) -> usize {
     }
     at
 }
-
-/// A part of a JSON string that is one character: the character, and its bytes as they stand.
-type Piece = (char, Range<usize>);

@@ -147,7 +147,8 @@ impl Publisher {
                 CachedLists::Lists(lists) => {
                     self.known.insert(name.clone());
                     // An earlier version kept them as they came.
-                    let lists = if self.config.unchanged.contains(name) { lists } else { without_hidden(lists) };
+                    let lists =
+                        if self.config.unchanged.contains(name) { lists } else { without_hidden(lists) };
                     let confirmed = lists.iter().map(|list| list.confirmed).max().unwrap_or_default();
                     self.confirmations.confirm(name, confirmed);
                     let variants = Variants::new(self.config.shared.contains(name), lists);

@@ -9,6 +9,8 @@ use crate::text::{self, Cleaned, HiddenKinds};
 
 /// So many places are remembered of one server.
 const MOST: usize = 50;
+/// So many characters of a name are.
+const LONGEST: usize = 80;
 
 /// The hidden characters in the definitions of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,7 +79,12 @@ impl HiddenText {
         text::stripped(&text).into_owned()
     }
 
-    fn definition(&mut self, what: impl FnOnce() -> String, json: &Bytes, identity: &[&str]) -> Option<Bytes> {
+    fn definition(
+        &mut self,
+        what: impl FnOnce() -> String,
+        json: &Bytes,
+        identity: &[&str],
+    ) -> Option<Bytes> {
         let Cleaned { definition, stripped, kept } = text::clean_definition(json, identity);
         if !stripped.is_empty() || !kept.is_empty() {
             self.add(HiddenPlace { what: what(), stripped, kept, left_out: false });
@@ -86,14 +93,14 @@ impl HiddenText {
     }
 
     fn tool(&mut self, tool: Tool) -> Tool {
-        let what = || format!("tool {}", text::visible(&tool.name));
+        let what = || named(ItemKind::Tool, &tool.name);
         let cleaned = self.definition(what, &tool.definition, &[ItemKind::Tool.key()]);
         cleaned.and_then(Tool::parse).unwrap_or(tool)
     }
 
     /// `None`: it is not listed. Hosts see a cleaned name of a prompt, but ask for resources by their URIs as they are.
     fn item(&mut self, item: Item, item_kind: ItemKind) -> Option<Item> {
-        let what = || format!("{} {}", item_kind.noun(), text::visible(&item.key));
+        let what = || named(item_kind, &item.key);
         let kept = text::hidden_in(&item.key);
         if item_kind != ItemKind::Prompt && !kept.is_empty() {
             self.add(HiddenPlace { what: what(), stripped: HiddenKinds::default(), kept, left_out: true });
@@ -102,6 +109,12 @@ impl HiddenText {
         let cleaned = self.definition(what, &item.definition, &[item_kind.key()]);
         Some(cleaned.and_then(|definition| Item::parse(definition, item_kind)).unwrap_or(item))
     }
+}
+
+fn named(item_kind: ItemKind, key: &str) -> String {
+    let short: String = key.chars().take(LONGEST).collect();
+    let more = if short.len() < key.len() { "…" } else { "" };
+    format!("{} {}{more}", item_kind.noun(), text::visible(&short))
 }
 
 impl ItemKind {
@@ -122,7 +135,8 @@ impl Offer {
     pub fn without_hidden(mut self) -> Self {
         let mut hidden = HiddenText::default();
         self.instructions = self.instructions.map(|text| hidden.text("instructions", text));
-        let cleaned = self.info.as_ref().and_then(|info| hidden.definition(|| "serverInfo".to_owned(), info, &[]));
+        let cleaned =
+            self.info.as_ref().and_then(|info| hidden.definition(|| "serverInfo".to_owned(), info, &[]));
         self.info = cleaned.or(self.info);
         self.tools = self.tools.into_iter().map(|tool| hidden.tool(tool)).collect();
         for (items, item_kind) in [

@@ -46,7 +46,8 @@ fn a_page_keeps_definitions_as_they_came() {
 fn an_offer_is_cleaned_of_hidden_characters_and_says_where_they_were() {
     let tool = |json: &str| Tool::parse(Bytes::from(json.to_owned())).unwrap();
     let plain = r#"{"name":"plain", "description":"é \n","x":1.0}"#;
-    let tools = vec![tool(plain), tool("{\"name\":\"lies\",\"title\":\"a\u{202e}b\",\"description\":\"x\\u200b\"}")];
+    let tools =
+        vec![tool(plain), tool("{\"name\":\"lies\",\"title\":\"a\u{202e}b\",\"description\":\"x\\u200b\"}")];
     let item = |json: &str, kind| Item::parse(Bytes::from(json.to_owned()), kind).unwrap();
     let items = Items {
         resources: vec![

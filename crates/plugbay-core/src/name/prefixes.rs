@@ -112,8 +112,18 @@ mod tests {
         let known = prefixes(&["good", "evil", "my-git"]);
         let evil = ServerName::parse("evil").unwrap();
         for taken in [
-            "good__echo", "good.echo", "GOOD__ECHO", "good_echo", "good-echo", "mcp__good__echo", "mcp__good.echo", "my_git_log",
-            "mcp__plugbay__echo", "My.Git.log", "evil__x", "mcp__evil__x",
+            "good__echo",
+            "good.echo",
+            "GOOD__ECHO",
+            "good_echo",
+            "good-echo",
+            "mcp__good__echo",
+            "mcp__good.echo",
+            "my_git_log",
+            "mcp__plugbay__echo",
+            "My.Git.log",
+            "evil__x",
+            "mcp__evil__x",
         ] {
             assert!(known.claim(&evil, taken), "{taken}");
         }

@@ -337,7 +337,8 @@ fn name_in_full(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<String
             *several |= owner != server;
         }
     }
-    let is_shared = |one: &NamedTool| owners.get(&name::folded(one.exposed())).is_some_and(|(_, several)| *several);
+    let is_shared =
+        |one: &NamedTool| owners.get(&name::folded(one.exposed())).is_some_and(|(_, several)| *several);
     let mut ambiguous = Vec::new();
     for one in shown.iter_mut().filter(|one| one.is_bare()) {
         if is_shared(one) || is_taken(one, servers) {

@@ -77,7 +77,8 @@ impl Resources {
         }
         resources.shelve_prompts(catalog, layout);
         for (server, entry) in catalog.iter() {
-            for template in entry.offer.templates.iter().filter(|template| unmapped(&template.key).is_none()) {
+            for template in entry.offer.templates.iter().filter(|template| unmapped(&template.key).is_none())
+            {
                 let start = template.key.split('{').next().unwrap_or_default();
                 let starts = if start.contains(':') {
                     &mut resources.template_starts
@@ -118,7 +119,8 @@ impl Resources {
         let lists = |schemes: &[String]| scheme.as_ref().is_some_and(|scheme| schemes.contains(scheme));
         let may_have = |schemes: &[String]| schemes.is_empty() || lists(schemes);
         let is_listed = self.keepers.values().any(|schemes| lists(schemes));
-        let keepers = self.keepers.iter().filter(|(_, schemes)| if is_listed { may_have(schemes) } else { true });
+        let keepers =
+            self.keepers.iter().filter(|(_, schemes)| if is_listed { may_have(schemes) } else { true });
         let keepers: SmallVec<[Place; 1]> = keepers.map(|(server, _)| unlisted(server, uri)).collect();
         if is_listed || keepers.len() == 1 { keepers } else { SmallVec::new() }
     }
@@ -162,7 +164,8 @@ impl Resources {
 
     fn shelve_prompts(&mut self, catalog: &Catalog, layout: &Layout) {
         let plain = Exposure::default();
-        let servers = ServerPrefixes::new(layout.exposures.keys().chain(catalog.iter().map(|(name, _)| name)));
+        let servers =
+            ServerPrefixes::new(layout.exposures.keys().chain(catalog.iter().map(|(name, _)| name)));
         let mut shown: BTreeMap<String, Vec<(&ServerName, &Item)>> = BTreeMap::new();
         for (server, entry) in catalog.iter() {
             let exposure = layout.exposures.get(server).unwrap_or(&plain);

@@ -123,11 +123,7 @@ fn folded_full(found: &Found) -> String {
 
 /// The tool that is meant by a name that means several tools of one server: the one that hosts see under such a name, else
 /// the one that its server calls so.
-fn first_of_one_server<'a>(
-    found: &[&'a Found],
-    owners: &[&ServerName],
-    folded: &str,
-) -> Option<&'a Found> {
+fn first_of_one_server<'a>(found: &[&'a Found], owners: &[&ServerName], folded: &str) -> Option<&'a Found> {
     let server = &found.first()?.target.server;
     if owners.len() > 1 || found.iter().any(|one| one.target.server != *server) {
         return None;

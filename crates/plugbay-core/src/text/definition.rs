@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr_iter};
 
-use super::{HiddenKinds, Piece, kind, marks};
-use crate::wire::{Members, Span, elements};
+use super::{HiddenKinds, kind, marks};
+use crate::wire::{Cursor, ScanError, Span, Walk, string_value};
 
 /// A definition without hidden characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn is_plain(json: &[u8]) -> bool {
 pub fn clean_definition(json: &Bytes, identity: &[&str]) -> Cleaned {
     let mut edits = Edits::default();
     if !is_plain(json) {
-        edits.value(json, &(0..json.len()), Place::Top(identity));
+        let _ = edits.value(&mut Cursor::new(json, 0), json, Place::Top(identity), 0);
     }
     let Edits { cuts, stripped, kept } = edits;
     let definition = (!cuts.is_empty()).then(|| {
@@ -68,13 +68,14 @@ impl Place<'_> {
             (Self::Top(_), "arguments") => Self::Arguments,
             (Self::Kept, _) | (Self::Arguments, "name") => Self::Kept,
             (Self::Top(_) | Self::Text | Self::Arguments, _) => Self::Text,
-            (Self::Schema, "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas") => {
-                Self::SchemasByName
-            }
             (
                 Self::Schema,
-                "const" | "enum" | "default" | "pattern" | "required" | "dependentRequired" | "dependencies" | "$ref"
-                | "$id" | "$anchor" | "$dynamicRef" | "$dynamicAnchor",
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+            ) => Self::SchemasByName,
+            (
+                Self::Schema,
+                "const" | "enum" | "default" | "pattern" | "required" | "dependentRequired" | "dependencies"
+                | "$ref" | "$id" | "$anchor" | "$dynamicRef" | "$dynamicAnchor",
             ) => Self::Kept,
             (Self::Schema, _) => Self::Schema,
         }
@@ -90,66 +91,84 @@ struct Edits {
 }
 
 impl Edits {
-    fn value(&mut self, json: &[u8], span: &Span, place: Place<'_>) {
-        match json.get(span.start) {
-            Some(b'"') => self.string(json, span, matches!(place, Place::Kept)),
-            Some(b'{') => {
-                let mut end = span.start;
-                for member in Members::of(json, span).flatten() {
-                    // The key as it stands, between the member before and its own value.
-                    if !is_plain(&json[end..member.value.start]) {
-                        self.kept = self.kept.or(super::hidden_in(&member.key));
-                    }
-                    end = member.value.end;
-                    self.value(json, &member.value, place.of_member(&member.key));
+    /// Goes through one value, once. JSON that is not valid ends it: everything before is cleaned.
+    fn value(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        json: &[u8],
+        place: Place<'_>,
+        depth: u32,
+    ) -> Result<(), ScanError> {
+        match cursor.peek()? {
+            b'"' => {
+                let (span, _) = cursor.string()?;
+                self.string(json, &span, matches!(place, Place::Kept));
+            }
+            b'{' => {
+                let mut members = Walk::open(cursor, b'{', depth)?;
+                while members.advance(cursor)? {
+                    let (span, _) = cursor.string()?;
+                    self.string(json, &span, true);
+                    let key = string_value(&json[span]).unwrap_or_default();
+                    cursor.expect(b':')?;
+                    self.value(cursor, json, place.of_member(&key), depth + 1)?;
                 }
             }
-            Some(b'[') => {
+            b'[' => {
+                let mut elements = Walk::open(cursor, b'[', depth)?;
                 let inner = if let Place::Top(_) = place { Place::Text } else { place };
-                for element in elements(json, span) {
-                    self.value(json, &element, inner);
+                while elements.advance(cursor)? {
+                    self.value(cursor, json, inner, depth + 1)?;
                 }
             }
-            _ => {}
+            _ => drop(cursor.value(depth)?),
         }
+        Ok(())
     }
 
+    /// `keeps`: hidden characters are told of, and stay.
     fn string(&mut self, json: &[u8], span: &Span, keeps: bool) {
-        let pieces = pieces(json, span.start + 1..span.end.saturating_sub(1));
-        if !pieces.iter().any(|(char, _)| kind(*char).is_some()) {
+        if is_plain(&json[span.clone()]) {
             return;
         }
-        let chars: Vec<char> = pieces.iter().map(|(char, _)| *char).collect();
-        for ((_, bytes), mark) in pieces.into_iter().zip(marks(&chars)) {
-            let Some(kind) = mark else { continue };
-            if keeps {
-                self.kept.insert(kind);
-                continue;
-            }
-            self.stripped.insert(kind);
-            match self.cuts.last_mut() {
-                Some(last) if last.end == bytes.start => last.end = bytes.end,
-                _ => self.cuts.push(bytes),
+        let text = &json[span.start + 1..span.end - 1];
+        let chars: Vec<char> = characters(text).map(|(char, _)| char).collect();
+        if !chars.iter().any(|char| kind(*char).is_some()) {
+            return;
+        }
+        let mut at = span.start + 1;
+        for ((_, length), mark) in characters(text).zip(marks(&chars)) {
+            let bytes = at..at + length;
+            at = bytes.end;
+            match mark {
+                None => {}
+                Some(kind) if keeps => self.kept.insert(kind),
+                Some(kind) => {
+                    self.stripped.insert(kind);
+                    match self.cuts.last_mut() {
+                        Some(last) if last.end == bytes.start => last.end = bytes.end,
+                        _ => self.cuts.push(bytes),
+                    }
+                }
             }
         }
     }
 }
 
-/// The characters of a JSON string without its quotes, each with its bytes. One half of a pair of surrogates is taken
-/// for a replacement character, and stays.
-fn pieces(json: &[u8], span: Span) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let mut at = span.start;
-    while at < span.end {
-        let (char, length) = match json[at] {
-            b'\\' => escape(&json[at..span.end]),
+/// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair of
+/// surrogates is taken for a replacement character, and stays.
+fn characters(text: &[u8]) -> impl Iterator<Item = (char, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+        let (char, length) = match rest[0] {
+            b'\\' => escape(rest),
             byte if byte.is_ascii() => (char::from(byte), 1),
-            _ => multibyte(&json[at..span.end]),
+            _ => multibyte(rest),
         };
-        pieces.push((char, at..at + length));
         at += length;
-    }
-    pieces
+        Some((char, length))
+    })
 }
 
 fn multibyte(bytes: &[u8]) -> (char, usize) {

@@ -26,7 +26,10 @@ const CORPUS: &[(&str, &str)] = &[
     ("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥"),
     ("🏳\u{fe0f}\u{200d}🌈", "🏳\u{fe0f}\u{200d}🌈"),
     ("👍🏽 and 🇫🇷", "👍🏽 and 🇫🇷"),
-    ("1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3} *\u{fe0f}\u{20e3}", "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3} *\u{fe0f}\u{20e3}"),
+    (
+        "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3} *\u{fe0f}\u{20e3}",
+        "1\u{fe0f}\u{20e3} #\u{fe0f}\u{20e3} *\u{fe0f}\u{20e3}",
+    ),
     ("©\u{fe0e} ☺\u{fe0f}", "©\u{fe0e} ☺\u{fe0f}"),
     ("می\u{200c}خواهم", "می\u{200c}خواهم"),
     ("ක\u{0dca}\u{200d}ෂ", "ක\u{0dca}\u{200d}ෂ"),
@@ -79,7 +82,10 @@ const CORPUS: &[(&str, &str)] = &[
     ("🏴\u{e0067}\u{e0062}\u{e0078}\u{e007f}", "🏴"),
     ("🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}", "🏴"),
     ("x\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}", "x"),
-    ("🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}\u{e0041}", "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}"),
+    (
+        "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}\u{e0041}",
+        "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+    ),
     ("\u{e0080}\u{e0fff}", ""),
     // Zero width, fillers, annotations, noncharacters.
     ("a\u{200b}b\u{2060}c\u{feff}d", "abcd"),
@@ -124,7 +130,8 @@ fn a_definition_is_cleaned_whether_its_characters_are_escaped_or_not() {
 
 #[test]
 fn only_hidden_characters_are_taken_out_of_a_definition() {
-    let json = br#"{"description":"\u0041\/\ud83d\ude00 \ud83d x\uDB40\uDC41y\u202Ez\\u202e\"\n\udb40\udc42"}"#;
+    let json =
+        br#"{"description":"\u0041\/\ud83d\ude00 \ud83d x\uDB40\uDC41y\u202Ez\\u202e\"\n\udb40\udc42"}"#;
     let cleaned = clean_definition(&Bytes::from_static(json), &[]);
     let expected = br#"{"description":"\u0041\/\ud83d\ude00 \ud83d xyz\\u202e\"\n"}"#;
     assert_eq!(cleaned.definition.unwrap(), &expected[..]);
@@ -174,7 +181,10 @@ fn names_and_values_that_calls_repeat_stay_in_a_schema() {
             "_meta": { "required": "me" },
         })
     );
-    assert_eq!((cleaned.stripped.to_string(), cleaned.kept.to_string()), ("bidi, zero-width".into(), "zero-width".into()));
+    assert_eq!(
+        (cleaned.stripped.to_string(), cleaned.kept.to_string()),
+        ("bidi, zero-width".into(), "zero-width".into())
+    );
 }
 
 #[test]
@@ -198,7 +208,10 @@ fn a_terminal_shows_hidden_characters_and_obeys_none() {
         assert_eq!(shown(text), expected, "{text:?}");
     }
     assert_eq!(visible("a\u{1b}[2K\u{202e}b\n"), "a\\u{1b}[2K\\u{202e}b\\u{a}");
-    assert_eq!(log_line("\x1b[33mWARN\x1b[0m x\u{202e}\x1b[2J\u{9b}\n"), "\x1b[33mWARN\x1b[0m x\\u{202e}\\u{1b}[2J\\u{9b}\n");
+    assert_eq!(
+        log_line("\x1b[33mWARN\x1b[0m x\u{202e}\x1b[2J\u{9b}\n"),
+        "\x1b[33mWARN\x1b[0m x\\u{202e}\\u{1b}[2J\\u{9b}\n"
+    );
 }
 
 #[test]

@@ -74,10 +74,12 @@ fn a_spelling_that_could_mean_two_servers_is_refused_with_both() {
         ("two", &[r#"{"name":"getMe"}"#]),
     ]);
     let snapshot = snapshot(&servers, bare_servers(&["one"]));
-    let candidates = |name: &str| -> Vec<String> { match snapshot.names.spelled(name) {
-        Spelled::Several(found) => found.iter().map(|found| found.exposed.clone()).collect(),
-        other => panic!("{name}: {other:?}"),
-    } };
+    let candidates = |name: &str| -> Vec<String> {
+        match snapshot.names.spelled(name) {
+            Spelled::Several(found) => found.iter().map(|found| found.exposed.clone()).collect(),
+            other => panic!("{name}: {other:?}"),
+        }
+    };
     assert_eq!(candidates("Va.open"), ["VA__open", "va__open"]);
     assert_eq!(candidates("GET-ME"), ["get_me", "two__getMe"]);
     assert!(matches!(snapshot.plan("VA__open"), Plan::Forward(to) if to.server.as_str() == "VA"));
@@ -130,8 +132,18 @@ fn a_grant_means_the_server_and_not_the_spelling_of_a_bare_tool() {
 
 const SERVERS: [&str; 6] = ["git", "Git", "git-hub", "g", "mcp", "evil"];
 const TOOLS: [&str; 12] = [
-    "log", "Log", "hub_log", "git_log", "git.log", "git__log", "mcp__git__log", "mcp__plugbay__log", "it_log",
-    "hub__log", "GIT__LOG", "githublog",
+    "log",
+    "Log",
+    "hub_log",
+    "git_log",
+    "git.log",
+    "git__log",
+    "mcp__git__log",
+    "mcp__plugbay__log",
+    "it_log",
+    "hub__log",
+    "GIT__LOG",
+    "githublog",
 ];
 
 proptest! {

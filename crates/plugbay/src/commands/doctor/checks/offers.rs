@@ -21,9 +21,14 @@ pub fn check(facts: &ServerFacts) -> Option<Finding> {
             Some(Finding::of(Code::ToolsHidden, &facts.name, message, remedy))
         }
         _ if !offered.hidden.is_empty() => {
-            let message = "Its definitions have characters that nobody sees, and that models and terminals obey.";
-            let remedy = "ask who makes this server why; plugbay leaves them out unless \"sanitize\" is false";
-            Some(Finding::of(Code::HiddenCharacters, &facts.name, message, remedy).seen(offered.hidden.clone()))
+            let message =
+                "Its definitions have characters that nobody sees, and that models and terminals obey.";
+            let remedy =
+                "ask who makes this server why; plugbay leaves them out unless \"sanitize\" is false";
+            Some(
+                Finding::of(Code::HiddenCharacters, &facts.name, message, remedy)
+                    .seen(offered.hidden.clone()),
+            )
         }
         _ => None,
     }
