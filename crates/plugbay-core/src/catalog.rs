@@ -1,6 +1,7 @@
 //! What every server offers: immutable, so that readers share it without a lock.
 
 mod header_parameters;
+mod hidden;
 mod server_capabilities;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::{
 use bytes::Bytes;
 
 pub use header_parameters::HeaderParameter;
+pub use hidden::{HiddenPlace, HiddenText};
 pub use server_capabilities::ServerCapabilities;
 pub use variants::{KnownList, Variants};
 
@@ -76,6 +78,8 @@ pub struct Offer {
     pub prompts: Vec<Item>,
     /// By their URIs: entries of `skills/list`.
     pub skills: Vec<Item>,
+    /// What was taken out of its definitions since it listed them.
+    pub hidden: Option<Arc<HiddenText>>,
 }
 
 /// What a server can list.
@@ -288,6 +292,7 @@ impl Offer {
             templates,
             prompts,
             skills,
+            hidden: None,
         }
     }
 
@@ -318,6 +323,7 @@ impl Offer {
             templates,
             prompts,
             skills,
+            hidden: _,
         } = self;
         *tools == other.tools
             && (resources, templates, prompts) == (&other.resources, &other.templates, &other.prompts)

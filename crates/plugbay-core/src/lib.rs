@@ -36,6 +36,7 @@ pub mod start;
 pub mod surface;
 pub mod suspended;
 pub mod task;
+pub mod text;
 pub mod tokens;
 pub mod usage_counts;
 pub mod version;

@@ -21,6 +21,8 @@ pub struct ServerSpec {
     pub timeouts: Timeouts,
     /// The longest message accepted from the server, in bytes.
     pub message_limit: usize,
+    /// Hidden characters are taken out of its definitions.
+    pub sanitize: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

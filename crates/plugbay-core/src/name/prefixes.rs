@@ -47,9 +47,9 @@ impl ServerPrefixes {
 
     /// A name without what hosts put before it, unless that is a server of ours: it is meant then.
     pub fn without_host<'n>(&self, name: &'n str) -> &'n str {
-        let as_direct = name.strip_prefix("mcp__").filter(|direct| {
-            let host = split(direct).map(|(host, _)| host);
-            host.is_some_and(|host| self.are_alike(host))
+        let as_direct = name.strip_prefix("mcp__").filter(|direct| match split(direct) {
+            Some((host, _)) => self.are_alike(host),
+            None => self.begin(direct),
         });
         as_direct.unwrap_or_else(|| without_host(name))
     }
@@ -57,6 +57,13 @@ impl ServerPrefixes {
     /// The servers whose names differ only in case and separators.
     pub fn twins(&self) -> impl Iterator<Item = &[ServerName]> {
         self.0.values().map(Vec::as_slice).filter(|alike| alike.len() > 1)
+    }
+
+    /// Whether a name begins with a server's, and a separator follows.
+    fn begin(&self, name: &str) -> bool {
+        let mut begins = false;
+        self.visit(name, |_, rest| begins |= rest.starts_with(|next: char| !next.is_alphanumeric()));
+        begins
     }
 
     fn are_alike(&self, server: &str) -> bool {
@@ -111,6 +118,7 @@ mod tests {
             "good_echo",
             "good-echo",
             "mcp__good__echo",
+            "mcp__good.echo",
             "my_git_log",
             "mcp__plugbay__echo",
             "My.Git.log",

@@ -112,7 +112,7 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
     }
     let purpose = |server: ServerName| {
         let offer = snapshot.catalog.get(&server).map(|entry| &entry.offer);
-        let tools = snapshot.names.for_model_of(&server).map(|found| found.target.tool.as_str());
+        let tools = snapshot.names.for_model_of(&server).map(super::Found::own_name);
         let purpose = offer.map(|offer| purpose(offer, tools));
         let failure = || failed_unlisted(snapshot, &server).map(|failure| one_line(&does_not_work(failure)));
         let purpose = purpose.or_else(failure).unwrap_or_default();

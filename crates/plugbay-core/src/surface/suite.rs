@@ -54,7 +54,7 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
     if own.len() > TITLE {
         return own;
     }
-    let summary = summary(snapshot.names.for_model_of(server).map(|found| found.target.tool.as_str()));
+    let summary = summary(snapshot.names.for_model_of(server).map(Found::own_name));
     match (own.is_empty(), summary.is_empty()) {
         (false, false) => format!("{own}: {summary}"),
         // The same text whether it is still starting or has failed: a failure must not change the list.
@@ -125,7 +125,7 @@ pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> 
 }
 
 fn line(found: &Found, suite: &Suite, full: bool) -> String {
-    let mut signature = Signature::of(&found.target.tool, &found.tool);
+    let mut signature = Signature::of(found.own_name(), &found.tool);
     if let Some(text) = found.tool.description() {
         signature.purpose = shortened(&text, suite.summary.unwrap_or(SUMMARY));
     }
@@ -184,7 +184,7 @@ pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) ->
         };
         let lines = near.iter().filter_map(|name| by(&|found| found.target.tool == *name));
         let lines: Vec<String> =
-            lines.map(|found| Signature::of(&found.target.tool, &found.tool).line(signature::LINE)).collect();
+            lines.map(|found| Signature::of(found.own_name(), &found.tool).line(signature::LINE)).collect();
         format!("{server} has no tool {}. It has:\n{}", json!(wanted), lines.join("\n"))
     })
 }

@@ -66,7 +66,8 @@ pub(super) fn build(
         Ok((transport, policy, pin)) => {
             let (timeouts, sharing) = (timeouts(&own), sharing(&own));
             let message_limit = around.message_limit;
-            let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit });
+            let sanitize = own.sanitize != Some(false);
+            let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit, sanitize });
             let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
             let bare = own.prefix == Some(false);
             let describe = own.describe.unwrap_or_default();

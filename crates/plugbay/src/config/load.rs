@@ -9,7 +9,7 @@ use std::{
 use plugbay_core::{
     exposure::{Exposure, Mode},
     limit::CallLimits,
-    name::ServerName,
+    name::{self, ServerName},
     profile::{Limits as HostLimits, Profile, Profiles},
     start::Warm,
 };
@@ -253,7 +253,22 @@ fn effective<'a, I: Iterator<Item = &'a Entry>>(
             here.insert(folded, key);
         }
     }
-    chosen.into_values().collect()
+    let chosen: Vec<_> = chosen.into_values().collect();
+    warn_of_twins(&chosen, reports);
+    chosen
+}
+
+/// Models and hosts write names with other separators, and then it is not clear which server is meant.
+fn warn_of_twins(chosen: &[(usize, &Entry, Option<Filter>)], reports: &mut [Report<'_>]) {
+    let mut known: BTreeMap<String, &str> = BTreeMap::new();
+    for (index, entry, _) in chosen.iter().filter(|(_, entry, _)| !entry::is_disabled(&entry.server)) {
+        let key = &entry.key.value;
+        if let Some(other) = known.insert(name::folded(key), key) {
+            let message = format!("{} and {} differ only in separators", quote(key), quote(other));
+            let help = "rename one of them: plugbay rejects a tool's name that could mean either";
+            reports[*index].warning(entry.key.at, message, help);
+        }
+    }
 }
 
 #[derive(Default)]

@@ -150,6 +150,8 @@ object! {
         "instructions" => instructions: String,
         /// A tool's own name → the description that hosts see.
         "describe" => describe: BTreeMap<String, String>,
+        /// `false`: definitions keep characters that nobody sees, such as ANSI escapes, bidi controls and tags. Default `true`.
+        "sanitize" => sanitize: bool,
         /// How long a call may be silent; progress restarts the time. Default `"120s"`.
         "timeout" => timeout: Limit,
         /// The longest time of a call, with or without progress; never less than `timeout`. Default `"1h"`.

@@ -53,6 +53,7 @@ impl GatewayStatus {
             parts.push(self.server_table(style));
         }
         parts.extend(self.servers.iter().filter_map(|server| server.explanation(style)));
+        parts.extend(self.servers.iter().filter_map(|server| server.hidden_characters(style)));
         parts.extend(self.problems.iter().map(|problem| explained(problem, style)));
         parts.join("\n")
     }
@@ -157,6 +158,24 @@ impl ServerStatus {
     }
 }
 
+impl ServerStatus {
+    fn hidden_characters(&self, style: Style) -> Option<String> {
+        if self.hidden.is_empty() {
+            return None;
+        }
+        let mut text = format!(
+            "{}{}\n{}hidden characters in its definitions\n",
+            " ".repeat(INDENT),
+            style.warn(&one_line(&self.name)),
+            " ".repeat(2 * INDENT),
+        );
+        for line in &self.hidden {
+            text.push_str(&format!("{}{}\n", " ".repeat(3 * INDENT), one_line(line)));
+        }
+        Some(text)
+    }
+}
+
 fn explained(problem: &Problem, style: Style) -> String {
     let place = problem.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     let reason = StartFailure {
@@ -205,6 +224,7 @@ mod tests {
             instance_limit: Some(8),
             folder: None,
             remote: false,
+            hidden: Vec::new(),
             trouble: (state == ServerState::Error).then(|| StartFailure {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],

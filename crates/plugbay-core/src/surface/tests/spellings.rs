@@ -12,7 +12,10 @@ fn spellings(server: &str, tool: &str) -> Vec<String> {
         for tool in [tool.to_owned(), tool.to_uppercase(), tool.replace('_', "-")] {
             for joint in ["__", "_", ".", "/", ":", "-", ""] {
                 for host in ["", "mcp__", "mcp__plugbay__"] {
-                    all.push(format!("{host}{server}{joint}{tool}"));
+                    // Without any separator it is not clear where the host's part ends.
+                    if host != "mcp__" || !joint.is_empty() {
+                        all.push(format!("{host}{server}{joint}{tool}"));
+                    }
                 }
             }
         }
@@ -185,14 +188,19 @@ proptest! {
             );
             // A server that the name begins with is meant, and no other.
             let owners = snapshot.names.prefixes.of(plain);
+            let is_own = target.tool == name && !snapshot.names.prefixes.claim(&target.server, &name);
             prop_assert!(
-                exact.is_some() || owners.is_empty() || owners == [&target.server],
+                exact.is_some() || is_own || owners.is_empty() || owners == [&target.server],
                 "{name} reaches {target:?}, and names {owners:?}"
             );
-            let rivals = candidates.iter().filter(|one| one.target.server != target.server);
-            let own = candidates.iter().any(|one| one.target == target && one.target.tool == name);
+            // The whole own name of a tool leads there, unless another tool is shown, or would be, under such a name.
+            let is_rival = |one: &&&Found| {
+                let full = format!("{}{}", one.target.server, one.target.tool);
+                let is_shown = [&one.exposed, &full].iter().any(|shown| name::folded(shown) == folded);
+                one.target.server != target.server && (is_shown || !is_own)
+            };
             prop_assert!(
-                exact.is_some() || !owners.is_empty() || own || rivals.count() == 0,
+                exact.is_some() || !owners.is_empty() && !is_own || !candidates.iter().any(|one| is_rival(&one)),
                 "{name} reaches {target:?}, and could mean another"
             );
         }

@@ -25,6 +25,9 @@ use crate::process::text::error_text;
 /// How long a server may take for a page of its skills. Its tools must not wait for them.
 const SKILLS_PATIENCE: Duration = Duration::from_secs(5);
 
+/// So many definitions with hidden characters are named in the log.
+const MOST_TOLD: usize = 20;
+
 impl Actor {
     pub(super) fn list(&mut self) {
         if self.links.up().is_none() {
@@ -159,6 +162,8 @@ impl Actor {
         let offer = Offer::new(self.speech.dialect, info.clone(), instructions.clone(), tools)
             .with_items(*capabilities, stock)
             .extended(extensions.clone());
+        let offer = if self.spec.sanitize { offer.without_hidden() } else { offer };
+        self.report_hidden(&offer);
         let change = self.listing.change_listed.take();
         let (outcome, dialect) = (Ok(Arc::new(offer)), self.speech.dialect);
         self.context.observers.report(&outcome, dialect, &self.listing.terms, change.as_ref());
@@ -167,6 +172,18 @@ impl Actor {
         self.send_waiting();
         if changed_meanwhile {
             self.lists_changed();
+        }
+    }
+
+    fn report_hidden(&mut self, offer: &Offer) {
+        let told = std::mem::replace(&mut self.listing.hidden, offer.hidden.clone());
+        let Some(hidden) = offer.hidden.as_ref().filter(|_| told != offer.hidden) else { return };
+        for place in hidden.places.iter().take(MOST_TOLD) {
+            tracing::warn!(server = %self.spec.name, "hidden characters in a definition: {place}");
+        }
+        let more = hidden.more + hidden.places.len().saturating_sub(MOST_TOLD);
+        if more > 0 {
+            tracing::warn!(server = %self.spec.name, "hidden characters in {more} more definitions");
         }
     }
 

@@ -21,7 +21,7 @@ use std::{
 };
 
 use plugbay_core::{
-    catalog::Dialect,
+    catalog::{Dialect, HiddenText},
     credentials::LoginOffer,
     exchange::{Caller, ListChange},
     failure::{CallError, Failure},
@@ -90,6 +90,8 @@ struct ListingState {
     /// A change that the listing under way will show, and one that the next will.
     change_listed: Option<Arc<ListChange>>,
     change_noted: Option<Arc<ListChange>>,
+    /// The hidden characters that the log has told of.
+    hidden: Option<Arc<HiddenText>>,
 }
 
 /// The other ends of what handles of the server have.

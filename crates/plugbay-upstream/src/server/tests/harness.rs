@@ -225,6 +225,7 @@ pub(crate) fn spec(framing: Framing) -> ServerSpec {
         transport: Transport::Stdio(stdio),
         timeouts: Timeouts::default(),
         message_limit: DEFAULT_MESSAGE_LIMIT,
+        sanitize: true,
     }
 }
 

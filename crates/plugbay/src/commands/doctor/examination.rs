@@ -129,13 +129,15 @@ pub struct Start {
 }
 
 /// What a server offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offered {
     pub tools: usize,
     /// Tools that hosts may use.
     pub shown: usize,
     /// Resources and prompts.
     pub others: usize,
+    /// Definitions with hidden characters.
+    pub hidden: Vec<String>,
 }
 
 impl Examination {
@@ -175,8 +177,8 @@ impl ServerFacts {
         self.start.as_ref()?.outcome.as_ref().err().map(|failure| &**failure)
     }
 
-    pub fn offered(&self) -> Option<Offered> {
-        self.start.as_ref()?.outcome.as_ref().ok().copied()
+    pub fn offered(&self) -> Option<&Offered> {
+        self.start.as_ref()?.outcome.as_ref().ok()
     }
 
     /// The name of its program without folders.

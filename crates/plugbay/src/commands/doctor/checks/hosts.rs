@@ -336,6 +336,7 @@ mod tests {
             transport: Transport::Stdio(stdio),
             timeouts: Timeouts::default(),
             message_limit: 1,
+            sanitize: true,
         };
         let server = ServerFacts {
             name: "a".to_owned(),

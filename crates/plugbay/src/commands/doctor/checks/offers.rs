@@ -20,6 +20,16 @@ pub fn check(facts: &ServerFacts) -> Option<Finding> {
             let remedy = "check the patterns of \"allow\" and \"deny\" against the names of its tools";
             Some(Finding::of(Code::ToolsHidden, &facts.name, message, remedy))
         }
+        _ if !offered.hidden.is_empty() => {
+            let message =
+                "Its definitions have characters that nobody sees, and that models and terminals obey.";
+            let remedy =
+                "ask who makes this server why; plugbay leaves them out unless \"sanitize\" is false";
+            Some(
+                Finding::of(Code::HiddenCharacters, &facts.name, message, remedy)
+                    .seen(offered.hidden.clone()),
+            )
+        }
         _ => None,
     }
 }
