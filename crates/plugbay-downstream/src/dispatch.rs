@@ -59,6 +59,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         let what = format!("{key:?} must stand in \"params\" once, and in these letters");
         return Err(Refusal::InvalidParams(what));
     }
+    if session.is_draining() {
+        return Err(Refusal::Draining);
+    }
     let method = request.method();
     if method == b"initialize" {
         return initialize(session, sink, request);

@@ -62,8 +62,8 @@ use sessions::Sessions;
 use shares::{Share, Shares, Spender};
 use tools_api::InFlight;
 
-/// How long calls in flight may go on after we are told to stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(30);
+/// How long calls in flight may go on after we are told to stop, unless the configuration says otherwise.
+const DRAIN: Duration = Duration::from_secs(30);
 /// How long hosts may then take to read what is left.
 const LAST_READ: Duration = Duration::from_secs(5);
 /// How often sessions and streams that nobody came back for are looked for.
@@ -208,7 +208,8 @@ pub async fn serve(
         session.end_subscriptions();
         session.outbox().close();
     });
-    if timeout(LAST_ANSWERS, all_closed(&mut open)).await.is_err() {
+    let time = shared.gateway.settings().drain.unwrap_or(DRAIN);
+    if timeout(time, all_closed(&mut open)).await.is_err() {
         shared.live_sessions.each(Session::close);
         let _ = timeout(LAST_READ, all_closed(&mut open)).await;
     }

@@ -12,7 +12,7 @@ mod server_requests;
 use std::{
     cmp::Reverse,
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicBool},
 };
 
 use bytes::Bytes;
@@ -73,6 +73,8 @@ pub(crate) struct Session {
     declared: Mutex<Option<Arc<Declaration>>>,
     /// Notified when the last request in flight has ended.
     idle: Notify,
+    /// New requests are rejected.
+    draining: AtomicBool,
     _counted: CountedSession,
 }
 
@@ -174,6 +176,7 @@ impl Session {
             state: Mutex::default(),
             declared: Mutex::default(),
             idle: Notify::new(),
+            draining: AtomicBool::new(false),
             _counted: counted,
         })
     }
