@@ -143,6 +143,7 @@ pub fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
     async move {
         let mut received = [0; 3];
         received[next(&mut signals).await] += 1;
+        #[expect(clippy::disallowed_methods, reason = "as after `kill -9`, the guard ends the servers")]
         tokio::spawn(async move {
             while received[TERMINATE] < 2 && received[INTERRUPT] < 2 {
                 received[next(&mut signals).await] += 1;

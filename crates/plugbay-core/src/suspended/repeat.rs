@@ -57,7 +57,17 @@ pub struct HostRequest {
 
 impl RepeatedCall {
     pub fn new(request: Draft, params: Span, timeout: Option<Duration>, task_role: TaskRole) -> Self {
-        Self { request, params, timeout, task_role, rounds: 0, asked: 0, state: None, open: 0, answers: Vec::new() }
+        Self {
+            request,
+            params,
+            timeout,
+            task_role,
+            rounds: 0,
+            asked: 0,
+            state: None,
+            open: 0,
+            answers: Vec::new(),
+        }
     }
 
     pub(super) fn answers(&self) -> &[(String, Bytes)] {

@@ -112,9 +112,10 @@ impl Table {
     }
 
     fn evict_of_most(&mut self, newcomer: Spender) -> Option<()> {
-        let entries = self.open.iter().map(|(number, open)| {
-            (open.peer, open.idle_since.map(|used| Removable { key: *number, used }))
-        });
+        let entries = self
+            .open
+            .iter()
+            .map(|(number, open)| (open.peer, open.idle_since.map(|used| Removable { key: *number, used })));
         let oldest = gives_way(newcomer, entries)?;
         self.close(oldest)
     }

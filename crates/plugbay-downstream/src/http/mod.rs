@@ -155,6 +155,7 @@ pub async fn serve(
         gateway.servers.client_capabilities_grew();
     }
     gateway.host_events.opened.notify_one();
+    let refused = Arc::clone(&gateway.principal.refused);
     let shared = Arc::new(Shared {
         gateway,
         access,
@@ -162,7 +163,7 @@ pub async fn serve(
         host_views: HostViews::default(),
         live_sessions: LiveSessions::default(),
         in_flight: InFlight::default(),
-        shares: Shares::new(limits),
+        shares: Shares::new(limits, refused),
         metrics,
     });
     let connections = Connections::new(limits.connections);
@@ -182,6 +183,7 @@ pub async fn serve(
                     if let Some(connection) = connections.open(Arc::clone(&peer)) {
                         open.spawn(connection::run(Arc::clone(&shared), stream, draining.clone(), connection));
                     } else {
+                        peer.count_refusal();
                         peer.report("it has too many connections open");
                         connections::turn_away(stream);
                     }

@@ -99,8 +99,7 @@ impl Sessions {
             EventStream::for_notifications(session.host_view(), NOTIFICATIONS, outbox, primes(&session));
         let state = Mutex::new(State { used: Instant::now(), streams: BTreeMap::new(), next: 1 });
         let (owner, share, slot) = (caller.owner(), Arc::clone(share), share.sessions.reserve(1));
-        let http_session =
-            HttpSession { session, budget, owner, share, notifications, state, _slot: slot };
+        let http_session = HttpSession { session, budget, owner, share, notifications, state, _slot: slot };
         table.insert(id, Arc::new(http_session));
         drop(table);
         if let Some(ended) = ended {

@@ -32,8 +32,8 @@ use super::{
     session_key,
 };
 use crate::{
-    budget::Budget, context::RequestContext, dispatch, message::Request as Message, outbox::Outbox, refusal::Refusal,
-    session::Session,
+    budget::Budget, context::RequestContext, dispatch, message::Request as Message, outbox::Outbox,
+    refusal::Refusal, session::Session,
 };
 
 pub(super) const TOOLS: &str = "/tools";

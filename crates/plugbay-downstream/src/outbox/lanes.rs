@@ -92,7 +92,8 @@ impl Lanes {
 
     /// All notifications and `frames`, in the order in which they were sent. `first` is the number of the first frame.
     pub(super) fn merge_into(&mut self, mut first: u64, frames: VecDeque<Frame>) -> VecDeque<Frame> {
-        let mut all = VecDeque::with_capacity(frames.len() + self.logs.waiting.len() + self.others.waiting.len());
+        let mut all =
+            VecDeque::with_capacity(frames.len() + self.logs.waiting.len() + self.others.waiting.len());
         for frame in frames {
             self.take_until(first, &mut all);
             all.push_back(frame);
@@ -133,7 +134,8 @@ impl Lane {
     fn trim(&mut self, limit: Limit, keep_newest: bool) -> (u64, usize) {
         let (before, bytes) = (self.waiting.len(), self.bytes);
         let least = usize::from(keep_newest);
-        while self.waiting.len() > least && (self.waiting.len() > limit.messages || self.bytes > limit.bytes) {
+        while self.waiting.len() > least && (self.waiting.len() > limit.messages || self.bytes > limit.bytes)
+        {
             self.pop();
         }
         ((before - self.waiting.len()) as u64, bytes - self.bytes)

@@ -121,8 +121,7 @@ impl Session {
         let mut guarded = self.lock();
         let State { list_changes, requests, .. } = &mut *guarded;
         // The change before is over when this one is. Calls that were cancelled leave theirs here.
-        let is_open =
-            |call: Ticket| requests.has_call(call);
+        let is_open = |call: Ticket| requests.has_call(call);
         list_changes.retain(|change| change.call != call && is_open(change.call));
         list_changes.push(AwaitedChange { call, done, listings });
         drop(guarded);

@@ -32,12 +32,12 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
+pub(crate) use self::{
+    cancel_on_drop::CancelOnDrop, lists::AwaitedChange, requests::Cancelled, server_requests::HostResult,
+};
 use self::{
     requests::{InFlight, Requests},
     server_requests::PendingRequest,
-};
-pub(crate) use self::{
-    cancel_on_drop::CancelOnDrop, lists::AwaitedChange, requests::Cancelled, server_requests::HostResult,
 };
 use crate::{
     connected_hosts::ClientInfo,
@@ -55,6 +55,8 @@ use crate::{
 
 /// Limit of the progress tokens kept for tasks.
 const TOKENS_LIMIT: usize = 256;
+/// Longer progress tokens are not kept.
+const LONGEST_TOKEN: usize = 1024;
 
 /// The session of one host, or one request of a modern host over HTTP.
 #[derive(Debug)]
@@ -340,13 +342,14 @@ impl Session {
     }
 
     /// Keeps the progress token of a call that may have created a task. Only legacy hosts get progress of tasks.
-    pub(crate) fn remember_token(&self, ticket: Ticket, token: Bytes) {
+    pub(crate) fn remember_token(&self, ticket: Ticket, token: &[u8]) {
         let mut state = self.lock();
-        if state.opened == Some(Era::Legacy) {
+        if state.opened == Some(Era::Legacy) && token.len() <= LONGEST_TOKEN {
             if state.tokens.len() >= TOKENS_LIMIT {
                 state.tokens.pop_front();
             }
-            state.tokens.push_back((ticket, token));
+            // A copy: the slice would keep the whole request.
+            state.tokens.push_back((ticket, Bytes::copy_from_slice(token)));
         }
     }
 

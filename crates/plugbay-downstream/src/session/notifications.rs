@@ -9,9 +9,7 @@ use plugbay_core::{
 };
 
 use super::{Session, State};
-use crate::{
-    limits::ITEM_SUBSCRIPTIONS, refusal::Refusal, respond, subscriptions::ItemSubscription, tasks,
-};
+use crate::{limits::ITEM_SUBSCRIPTIONS, refusal::Refusal, respond, subscriptions::ItemSubscription, tasks};
 
 pub(super) const TOO_MANY_ITEMS: Refusal =
     Refusal::Busy("this host has subscribed to too many resources and tasks; unsubscribe from some");

@@ -185,7 +185,8 @@ impl Contexts {
     /// How long calls in flight may go on when the daemon ends: as long as the most patient gateway allows.
     pub(super) fn drain(&self) -> Duration {
         let table = self.lock();
-        let times = table.open.iter().filter_map(|context| context.gateway.snapshots.borrow().layout.settings.drain);
+        let times =
+            table.open.iter().filter_map(|context| context.gateway.snapshots.borrow().layout.settings.drain);
         times.max().unwrap_or_default().max(DRAIN)
     }
 

@@ -41,7 +41,11 @@ const LARGE: usize = 4_000_000;
 fn log(bytes: usize) -> ServerNotification {
     let params = format!(r#"{{"level":"info","data":"{}"}}"#, "x".repeat(bytes));
     let message = format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}"#);
-    ServerNotification { server: server(), message: Bytes::from(message), topic: Topic::Log(Some(Level::Info)) }
+    ServerNotification {
+        server: server(),
+        message: Bytes::from(message),
+        topic: Topic::Log(Some(Level::Info)),
+    }
 }
 
 async fn open(harness: &Harness, token: &str) -> Reply {
@@ -99,7 +103,11 @@ async fn unread_answers_of_one_caller_take_no_memory_of_others() {
     let mut harness = two_callers();
     let mut unread = leave_unread(&mut harness, "one", 20, LARGE).await;
     let refused = unread[19].reply().await;
-    assert_eq!((refused.status, refused.code()), (200, json!(-32000)), "80 MB are more than half of the memory");
+    assert_eq!(
+        (refused.status, refused.code()),
+        (200, json!(-32000)),
+        "80 MB are more than half of the memory"
+    );
     let mut host = harness.connect();
     host.say(of("two", &calling())).await;
     harness.servers.forwarded().await.answer(text(LARGE));
