@@ -59,6 +59,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         let what = format!("{key:?} must stand in \"params\" once, and in these letters");
         return Err(Refusal::InvalidParams(what));
     }
+    if session.is_draining() {
+        return Err(Refusal::Draining);
+    }
     let method = request.method();
     if method == b"initialize" {
         return initialize(session, sink, request);
@@ -331,7 +334,7 @@ fn listen(context: RequestContext<'_>) -> Result<(), Refusal> {
     let RequestContext { session, sink, request, .. } = context;
     let tasks = tasks::item_subscriptions(session, request)?;
     let wanted = ListFilter::read(&request.message, request.notifications.as_ref());
-    let id = request.message.slice(request.id.clone());
+    let id = Bytes::copy_from_slice(request.id()); // the slice would keep the whole request
     let mut items = resource_subscriptions(session, request, &id);
     items.extend(tasks);
     let snapshot = session.snapshot();
@@ -351,7 +354,7 @@ fn resource_subscriptions(session: &Session, request: &Request, id: &Bytes) -> V
         let uri = string_value(request.raw(&span))?;
         let place = route::resource_at(&uri, session, &snapshot, Era::Modern).ok()?;
         let place = Some(place).filter(|place| supports_subscriptions(&snapshot, &place.server))?;
-        Some(ItemSubscription::new(place, request.message.slice(span), Some(id.clone())))
+        Some(ItemSubscription::new(place, request.raw(&span), Some(id)))
     };
     uris.into_iter().filter_map(items).collect()
 }
@@ -378,7 +381,7 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
     }
     let route = Route::to(place.clone(), span.clone());
     pass(session, request, Era::Legacy, &route, &snapshot)?;
-    session.subscribe_item(ItemSubscription::new(place, request.message.slice(span), None))?;
+    session.subscribe_item(ItemSubscription::new(place, request.raw(&span), None))?;
     context.result(json!({}));
     Ok(())
 }

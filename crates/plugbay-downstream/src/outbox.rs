@@ -142,13 +142,11 @@ impl Outbox {
 
     /// Whether an answer of this length can be kept. The first one always can if the host is alone.
     pub(crate) fn has_room_for(&self, length: usize) -> bool {
-        match &self.budget {
-            Some(budget) => budget.has_room_for(length),
-            None => {
-                let waiting = self.lock().bytes;
-                waiting == 0 || waiting.saturating_add(length) <= UNREAD_ALONE
-            }
+        if let Some(budget) = &self.budget {
+            return budget.has_room_for(length);
         }
+        let waiting = self.lock().bytes;
+        waiting == 0 || waiting.saturating_add(length) <= UNREAD_ALONE
     }
 
     /// Sends the answer to a request; it is never dropped.

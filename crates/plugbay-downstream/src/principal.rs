@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -101,6 +101,8 @@ pub struct Principal {
     pub observer: Option<Arc<dyn Observer>>,
     /// The number of live sessions of all callers.
     pub sessions: Arc<AtomicUsize>,
+    /// How often a caller was refused something because it had used up its share.
+    pub refused: Arc<AtomicU64>,
 }
 
 impl Principal {

@@ -48,6 +48,8 @@ pub(crate) enum Refusal {
     IdInUse,
     /// plugbay shuts down before the answer has come.
     ShuttingDown,
+    /// plugbay shuts down and takes no new requests.
+    Draining,
     /// Unread answers of hosts leave no memory for this one.
     TooMuchUnread,
     /// The headers of a request contradict its body.
@@ -97,6 +99,7 @@ impl Refusal {
             Self::Limited(_) => RATE_LIMITED,
             Self::Call(_)
             | Self::ShuttingDown
+            | Self::Draining
             | Self::TooMuchUnread
             | Self::Busy(_)
             | Self::Revoked
@@ -126,8 +129,9 @@ impl Refusal {
             }
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
             Self::ShuttingDown => CUT.to_owned(),
+            Self::Draining => "plugbay is shutting down and did not send this request".to_owned(),
             Self::TooMuchUnread => {
-                "the answer came, but hosts leave too many answers unread to keep it".to_owned()
+                "the answer came, but this host leaves too many answers unread to keep it".to_owned()
             }
             Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
             Self::Unacceptable(what) => what.clone().into_owned(),

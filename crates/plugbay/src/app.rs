@@ -223,13 +223,14 @@ impl App {
     /// Tells the state of the gateway whenever it is asked, for metrics.
     pub fn state(&self) -> impl Fn() -> GatewayState + Send + 'static {
         let (pool, sessions) = (Arc::clone(&self.pool), self.sessions.clone());
-        let connected = Arc::clone(&self.gateway.principal.sessions);
+        let Principal { sessions: connected, refused, .. } = self.gateway.principal.clone();
         let hosts = self.gateway.connected_hosts.watch();
         move || {
             // A session by name goes on between its requests.
             let count = sessions.as_ref().map(|sessions| sessions.count());
             let own = sessions.as_ref().map(|sessions| sessions.pids()).unwrap_or_default();
             GatewayState {
+                refused: refused.load(Ordering::Relaxed),
                 sessions: count.unwrap_or_else(|| connected.load(Ordering::Relaxed)),
                 hosts: hosts.borrow().values().sum(),
                 servers: statuses(&pool).into_iter().map(|server| telemetry::gauge(server, &own)).collect(),

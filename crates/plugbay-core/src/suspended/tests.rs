@@ -125,6 +125,22 @@ fn server_requests_reach_a_modern_host_together_and_its_answers_the_server() {
 }
 
 #[test]
+fn server_requests_that_wait_for_a_modern_host_are_limited() {
+    let mut bench = Bench::new();
+    let call = bench.call(1, Era::Modern, Bridge::HostReturns);
+    let large =
+        ServerRequest { message: Bytes::from(vec![b' '; MAX_REQUEST_BYTES + 1]), ..server_request(call, 1) };
+    let refused = bench.table.server_request(call, large, bench.now);
+    assert_eq!(refused, Err(ServerRequestError::TooMany));
+    for id in 0..MAX_REQUESTS as u64 {
+        assert_eq!(bench.ask(call, 900 + id), Ok(Carried::Kept));
+    }
+    assert_eq!(bench.ask(call, 1), Err(ServerRequestError::TooMany));
+    let other = bench.call(2, Era::Modern, Bridge::HostReturns);
+    assert_eq!(bench.ask(other, 2), Ok(Carried::Kept), "of each call");
+}
+
+#[test]
 fn a_call_whose_modern_host_does_not_come_back_expires() {
     for answered in [false, true] {
         let mut bench = Bench::new();

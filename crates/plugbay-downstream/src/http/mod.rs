@@ -62,8 +62,8 @@ use sessions::Sessions;
 use shares::{Share, Shares, Spender};
 use tools_api::InFlight;
 
-/// How long calls in flight may go on after we are told to stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(30);
+/// How long calls in flight may go on after we are told to stop, unless the configuration says otherwise.
+const DRAIN: Duration = Duration::from_secs(30);
 /// How long hosts may then take to read what is left.
 const LAST_READ: Duration = Duration::from_secs(5);
 /// How often sessions and streams that nobody came back for are looked for.
@@ -155,6 +155,7 @@ pub async fn serve(
         gateway.servers.client_capabilities_grew();
     }
     gateway.host_events.opened.notify_one();
+    let refused = Arc::clone(&gateway.principal.refused);
     let shared = Arc::new(Shared {
         gateway,
         access,
@@ -162,7 +163,7 @@ pub async fn serve(
         host_views: HostViews::default(),
         live_sessions: LiveSessions::default(),
         in_flight: InFlight::default(),
-        shares: Shares::new(limits),
+        shares: Shares::new(limits, refused),
         metrics,
     });
     let connections = Connections::new(limits.connections);
@@ -182,6 +183,7 @@ pub async fn serve(
                     if let Some(connection) = connections.open(Arc::clone(&peer)) {
                         open.spawn(connection::run(Arc::clone(&shared), stream, draining.clone(), connection));
                     } else {
+                        peer.count_refusal();
                         peer.report("it has too many connections open");
                         connections::turn_away(stream);
                     }
@@ -208,7 +210,8 @@ pub async fn serve(
         session.end_subscriptions();
         session.outbox().close();
     });
-    if timeout(LAST_ANSWERS, all_closed(&mut open)).await.is_err() {
+    let time = shared.gateway.settings().drain.unwrap_or(DRAIN);
+    if timeout(time, all_closed(&mut open)).await.is_err() {
         shared.live_sessions.each(Session::close);
         let _ = timeout(LAST_READ, all_closed(&mut open)).await;
     }

@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -39,6 +42,8 @@ pub(super) struct Share {
     pub(super) calls: Arc<Budget>,
     pub(super) sessions: Arc<Budget>,
     pub(super) connections: Arc<Budget>,
+    /// Counts what callers were refused, of all callers.
+    refused: Arc<AtomicU64>,
     // A std mutex: held for a look, never across an await.
     last: Mutex<Last>,
 }
@@ -57,18 +62,20 @@ pub(super) struct Shares {
     sessions: Arc<Budget>,
     connections_of_peers: Arc<Budget>,
     connections_of_callers: Arc<Budget>,
+    refused: Arc<AtomicU64>,
     // A std mutex: held for a look-up, never across an await.
     table: Mutex<HashMap<Spender, Arc<Share>>>,
 }
 
 impl Shares {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, refused: Arc<AtomicU64>) -> Self {
         Self {
             memory: Budget::new(limits.waiting),
             calls: Budget::new(CALLS),
             sessions: Budget::new(limits.sessions),
             connections_of_peers: Budget::new(limits.connections),
             connections_of_callers: Budget::new(limits.connections),
+            refused,
             table: Mutex::default(),
         }
     }
@@ -89,6 +96,7 @@ impl Shares {
             calls: self.calls.share(LEAST_CALLS),
             sessions: self.sessions.share(LEAST_SESSIONS),
             connections: connections.share(LEAST_CONNECTIONS),
+            refused: Arc::clone(&self.refused),
             last: Mutex::default(),
         }
     }
@@ -116,8 +124,13 @@ impl Share {
 
     /// Rejects a request because the caller has reached a limit of its own.
     pub(super) fn reject(&self, id: &[u8], why: &'static str) -> Rejection {
+        self.count_refusal();
         self.report(why);
         Rejection::busy(StatusCode::TOO_MANY_REQUESTS, id, why)
+    }
+
+    pub(super) fn count_refusal(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Says in the log that the caller has reached a limit.
@@ -157,10 +170,12 @@ impl fmt::Display for Spender {
 }
 
 #[cfg(test)]
+const LIMITS: Limits = Limits { connections: 100, waiting: 1_000_000, sessions: 100 };
+
+#[cfg(test)]
 impl Default for Share {
     fn default() -> Self {
-        let limits = Limits { connections: 100, waiting: 1_000_000, sessions: 100 };
-        Shares::new(limits).begin(Spender::Peer(Peer::Local))
+        Shares::new(LIMITS, Arc::default()).begin(Spender::Peer(Peer::Local))
     }
 }
 
@@ -170,7 +185,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_caller_at_a_limit_is_reported_once_a_minute_and_forgotten_when_it_uses_nothing() {
-        let shares = Shares::new(Limits { connections: 100, waiting: 1_000_000, sessions: 100 });
+        let shares = Shares::new(LIMITS, Arc::default());
         let share = shares.of(Spender::Caller(Owner([1; 32])));
         assert!(Arc::ptr_eq(&share, &shares.of(Spender::Caller(Owner([1; 32])))));
         assert!(share.is_time(|last| &mut last.reported, REPORT_EVERY));
@@ -188,13 +203,13 @@ mod tests {
 
     #[test]
     fn one_caller_cannot_have_all_requests_in_flight() {
-        let shares = Shares::new(Limits { connections: 100, waiting: 1_000_000, sessions: 100 });
+        let shares = Shares::new(LIMITS, Arc::default());
         let [one, other] = [1, 2].map(|n| shares.of(Spender::Caller(Owner([n; 32]))));
         let mut taken = Vec::new();
         while let Ok(slot) = one.begin_call(b"1") {
             taken.push(slot);
         }
-        assert_eq!(taken.len(), CALLS / 2);
+        assert_eq!((taken.len(), shares.refused.load(Ordering::Relaxed)), (CALLS / 2, 1));
         assert!(other.begin_call(b"1").is_ok());
     }
 }

@@ -11,7 +11,7 @@ mod server_requests;
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicBool},
 };
 
 use bytes::Bytes;
@@ -51,6 +51,8 @@ use crate::{
 
 /// Limit of the progress tokens kept for tasks.
 const TOKENS_LIMIT: usize = 256;
+/// Longer progress tokens are not kept.
+const LONGEST_TOKEN: usize = 1024;
 
 /// The session of one host, or one request of a modern host over HTTP.
 #[derive(Debug)]
@@ -69,6 +71,8 @@ pub(crate) struct Session {
     declared: Mutex<Option<Arc<Declaration>>>,
     /// Notified when the last request in flight has ended.
     idle: Notify,
+    /// New requests are rejected.
+    draining: AtomicBool,
     _counted: CountedSession,
 }
 
@@ -168,6 +172,7 @@ impl Session {
             state: Mutex::default(),
             declared: Mutex::default(),
             idle: Notify::new(),
+            draining: AtomicBool::new(false),
             _counted: counted,
         })
     }
@@ -320,13 +325,14 @@ impl Session {
     }
 
     /// Keeps the progress token of a call that may have created a task. Only legacy hosts get progress of tasks.
-    pub(crate) fn remember_token(&self, ticket: Ticket, token: Bytes) {
+    pub(crate) fn remember_token(&self, ticket: Ticket, token: &[u8]) {
         let mut state = self.lock();
-        if state.opened == Some(Era::Legacy) {
+        if state.opened == Some(Era::Legacy) && token.len() <= LONGEST_TOKEN {
             if state.tokens.len() >= TOKENS_LIMIT {
                 state.tokens.pop_front();
             }
-            state.tokens.push_back((ticket, token));
+            // A copy: the slice would keep the whole request.
+            state.tokens.push_back((ticket, Bytes::copy_from_slice(token)));
         }
     }
 

@@ -61,6 +61,7 @@ fn live(settings: &Settings) -> LiveSettings {
         learn: settings.learn,
         call_limits: settings.limits.calls,
         list_wait: settings.list_wait,
+        drain: settings.limits.drain,
     }
 }
 

@@ -156,7 +156,7 @@ impl Common {
         let (mut admin_tools, mut split_execute, mut repair) = (false, false, true);
         let mut learn = 0;
         let mut list_wait = LIST_WAIT;
-        let mut starts = None;
+        let (mut starts, mut drain) = (None, None);
         let mut limits = raw::Limits::default();
         let mut defaults = Plugbay::default();
         for config in configs {
@@ -174,6 +174,7 @@ impl Common {
             learn = config.learn.map_or(learn, |count| count.0);
             repair = config.repair.unwrap_or(repair);
             list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
+            drain = config.drain.map(|wait| wait.0).or(drain);
             starts = config.starts.map(|count| count.0).or(starts);
             limits = config.limits.clone().unwrap_or_default().over(limits);
             let own = config.defaults.clone().unwrap_or_default();
@@ -191,6 +192,7 @@ impl Common {
                 session_rate: limits.session_rate.map(|rate| rate.0),
                 quota: limits.quota.map(|rate| rate.0),
             },
+            drain,
         };
         let hosts = Profiles::new(hosts.into_values().collect());
         Self { mode, hosts, admin_tools, split_execute, repair, learn, limits, list_wait, defaults }

@@ -221,6 +221,8 @@ pub struct Limits {
     pub starts: Option<usize>,
     /// How many calls callers and sessions may make.
     pub calls: CallLimits,
+    /// How long calls in flight may go on at the end; `None`: 2 s on stdio, 30 s over HTTP.
+    pub drain: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -230,6 +232,7 @@ impl Default for Limits {
             name_length: DEFAULT_NAME_LIMIT,
             starts: None,
             calls: CallLimits::default(),
+            drain: None,
         }
     }
 }

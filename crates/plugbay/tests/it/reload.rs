@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use plugbay_testkit::{DEADLINE, Host, Process, Script, Workspace, wait_until, wait_until_gone};
+use plugbay_testkit::{DEADLINE, Host, Process, Script, Signal, Workspace, wait_until, wait_until_gone};
 use serde_json::{Value, json};
 
 use self::table::Harness;
@@ -208,6 +208,26 @@ fn a_reload_of_list_wait_ends_a_wait_that_is_under_way() {
 }
 
 #[test]
+fn a_reload_of_drain_holds_for_the_calls_in_flight() {
+    let workspace = Workspace::new();
+    let go = workspace.path().join("go");
+    let script = Script::friendly().set("work_until", json!(go));
+    let config = workspace.config(&[("s", Script::friendly())]);
+    workspace.write_config(&config.top("drain", json!("1h")));
+    let mut host = workspace.serve(&gateway());
+    host.initialize();
+    host.call("s__echo", "{}");
+    let config = workspace.config(&[("s", Script::friendly()), ("t", script)]);
+    workspace.write_config(&config.top("drain", json!("1ms")).top("listWait", json!("1h")));
+    workspace.await_log("t", "start ", 1);
+    let id = host.request("tools/call", r#"{"name":"t__echo","arguments":{}}"#);
+    host.barrier();
+    host.signal(Signal::TERM);
+    assert!(host.expect_response(id).text().contains("ended before it answered"));
+    host.wait_for_exit();
+}
+
+#[test]
 fn a_reload_of_starts_lets_a_waiting_server_start() {
     let workspace = Workspace::new();
     let go = workspace.path().join("go");
@@ -267,7 +287,7 @@ fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
 }
 
 /// Keys that hold other keys, and those with a test of their own above.
-const WITHOUT_ROW: [&str; 15] = [
+const WITHOUT_ROW: [&str; 16] = [
     "audit",
     "authorization",
     "oauth",
@@ -280,6 +300,7 @@ const WITHOUT_ROW: [&str; 15] = [
     "Remote.plugbay",
     "Plugbay.suite",
     "listWait",
+    "drain",
     "starts",
     "Plugbay.warm",
     "Plugbay.shutdown",

@@ -32,9 +32,11 @@ fn calling() -> String {
     stateless("tools/call", "s__echo", &modern(1, "tools/call", r#","name":"s__echo""#))
 }
 
-fn large() -> String {
-    format!("{{\"x\":\"{}\"}}", "x".repeat(4_000_000))
+fn text(length: usize) -> String {
+    format!("{{\"x\":\"{}\"}}", "x".repeat(length))
 }
+
+const LARGE: usize = 4_000_000;
 
 fn log(bytes: usize) -> ServerNotification {
     let params = format!(r#"{{"level":"info","data":"{}"}}"#, "x".repeat(bytes));
@@ -75,6 +77,7 @@ async fn log_messages_for_sessions_without_a_stream_take_no_memory_of_others() {
     assert_eq!(harness.ask(of("one", &within(session, &list(1)))).await.status, 200, "and so is the caller");
     let mut host = harness.connect();
     host.open_stream(of("one", &get(session, None))).await;
+    host.hear_or_empty().await;
     let dropped = host.hear().await;
     let words = "3 messages were dropped, because the host did not read them in time";
     assert_eq!(dropped["params"], json!({ "level": "warning", "logger": "plugbay", "data": words }));
@@ -82,7 +85,7 @@ async fn log_messages_for_sessions_without_a_stream_take_no_memory_of_others() {
 }
 
 /// A caller whose answers nobody reads.
-async fn leave_unread(harness: &mut Harness, token: &str, count: usize) -> Vec<Host> {
+async fn leave_unread(harness: &mut Harness, token: &str, count: usize, length: usize) -> Vec<Host> {
     let mut hosts = Vec::new();
     for _ in 0..count {
         let mut host = harness.connect_through(1000);
@@ -90,7 +93,7 @@ async fn leave_unread(harness: &mut Harness, token: &str, count: usize) -> Vec<H
         hosts.push((host, harness.servers.forwarded().await));
     }
     for (_, forwarded) in &hosts {
-        forwarded.answer(large());
+        forwarded.answer(text(length));
     }
     hosts.into_iter().map(|(host, _)| host).collect()
 }
@@ -98,7 +101,7 @@ async fn leave_unread(harness: &mut Harness, token: &str, count: usize) -> Vec<H
 #[tokio::test(start_paused = true)]
 async fn unread_answers_of_one_caller_take_no_memory_of_others() {
     let mut harness = two_callers();
-    let mut unread = leave_unread(&mut harness, "one", 20).await;
+    let mut unread = leave_unread(&mut harness, "one", 20, LARGE).await;
     let refused = unread[19].reply().await;
     assert_eq!(
         (refused.status, refused.code()),
@@ -107,8 +110,8 @@ async fn unread_answers_of_one_caller_take_no_memory_of_others() {
     );
     let mut host = harness.connect();
     host.say(of("two", &calling())).await;
-    harness.servers.forwarded().await.answer(large());
-    assert!(host.reply().await.body.len() > 4_000_000, "another caller gets its answer");
+    harness.servers.forwarded().await.answer(text(LARGE));
+    assert!(host.reply().await.body.len() > LARGE, "another caller gets its answer");
     let mut host = harness.connect();
     host.say(of("one", &calling())).await;
     harness.servers.forwarded().await.answer("{}");
@@ -117,17 +120,17 @@ async fn unread_answers_of_one_caller_take_no_memory_of_others() {
     sleep(SECOND).await;
     let mut host = harness.connect();
     host.say(of("one", &calling())).await;
-    harness.servers.forwarded().await.answer(large());
-    assert!(host.reply().await.body.len() > 4_000_000, "and large ones when it has read the others");
+    harness.servers.forwarded().await.answer(text(LARGE));
+    assert!(host.reply().await.body.len() > LARGE, "and large ones when it has read the others");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_connection_is_not_closed_for_what_another_caller_leaves_unread() {
     let mut harness = two_callers();
-    let _unread = leave_unread(&mut harness, "one", 20).await;
+    let _unread = leave_unread(&mut harness, "one", 20, LARGE).await;
     let mut slow = harness.connect_through(1000);
     slow.say(of("two", &calling())).await;
-    harness.servers.forwarded().await.answer(large());
+    harness.servers.forwarded().await.answer(text(LARGE));
     sleep(10 * SECOND).await;
     assert!(!slow.was_let_go().await);
 }
@@ -231,7 +234,10 @@ async fn a_caller_has_its_share_of_connections_from_whatever_address() {
 #[tokio::test(start_paused = true)]
 async fn bytes_of_requests_count_for_their_caller() {
     let mut harness = two_callers();
-    let unread = leave_unread(&mut harness, "one", 20).await;
+    let mut unread = Vec::new();
+    for length in [LARGE, 500_000, 70_000] {
+        unread.extend(leave_unread(&mut harness, "one", 15, length).await);
+    }
     let padding = " ".repeat(90_000);
     let body = modern(1, "tools/call", r#","name":"s__echo""#) + &padding;
     let request = stateless("tools/call", "s__echo", &body);

@@ -24,7 +24,7 @@ use crate::{
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
 };
 
-pub(super) const LIMITS: Limits = Limits { connections: 50, waiting: 100_000_000, sessions: 400 };
+pub(super) const LIMITS: Limits = Limits { connections: 100, waiting: 100_000_000, sessions: 400 };
 
 /// Larger than anything that a test expects to be written at once.
 const ROOM: usize = 1_000_000;
