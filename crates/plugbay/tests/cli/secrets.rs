@@ -112,7 +112,7 @@ fn no_command_and_no_state_file_holds_a_secret_whatever_fails() {
     let harness = Harness::with(&servers);
     let command = |arguments: &[&str]| {
         let mut command = harness.command(arguments);
-        command.envs(secret_variables()).env("PLUGBAY_LOG", "debug").stdin(Stdio::null());
+        command.envs(secret_variables()).stdin(Stdio::null());
         command
     };
     let check = |what: &str, text: &str| {
@@ -120,7 +120,7 @@ fn no_command_and_no_state_file_holds_a_secret_whatever_fails() {
         assert!(line.is_none(), "{what}: {}", line.unwrap_or_default());
     };
 
-    let mut gateway = command(&["serve"]);
+    let mut gateway = command(&["-vv", "serve"]);
     gateway.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut gateway = gateway.spawn().unwrap();
     let mut input = gateway.stdin.take().unwrap();

@@ -184,10 +184,7 @@ async fn an_error_that_repeats_the_request_is_shown_without_its_secrets() {
         let call = harness.call("a");
         let request = server.next().await;
         let text = repeated(&request);
-        assert!(
-            text.contains(&format!("{SECRET}-query")) && text.contains(BASIC),
-            "{text}"
-        );
+        assert!(text.contains(&format!("{SECRET}-query")) && text.contains(BASIC), "{text}");
         let elsewhere = format!("/login?next={SECRET}-query&path={SECRET}-in-the-path");
         let challenge = format!("Bearer error_description=\"{SECRET}-query\"");
         request.reply(status, &[("www-authenticate", &challenge), ("location", &elsewhere)], &text);
