@@ -130,6 +130,7 @@ impl HttpLink {
         if flavour == Flavour::Sse {
             tasks.spawn(stream::sse(Arc::clone(&peer), to_link.clone()));
         }
+        let unparsed = StderrRing::new(peer.secrets.clone(), None);
         Ok(Self {
             peer,
             to_link,
@@ -140,7 +141,7 @@ impl HttpLink {
             unsent: Vec::new(),
             lost: None,
             retired: false,
-            unparsed: StderrRing::default(),
+            unparsed,
             tasks,
         })
     }

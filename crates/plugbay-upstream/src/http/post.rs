@@ -151,7 +151,7 @@ impl Exchange {
             StatusCode::OK => {
                 Err(TransportError::Unusable("its response is neither JSON nor an event stream"))
             }
-            _ => Err(peer::status_error(response).await),
+            _ => Err(peer.status_error(response).await),
         }
     }
 

@@ -231,6 +231,7 @@ pub(crate) struct Witness {
 impl Witness {
     /// A failure of a server that is still there.
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
+        let what = self.stderr.secrets().hide(what.into());
         let failure = Failure::new(what, self.stderr.tail(TAIL_LINES));
         match &self.text {
             Some(text) => failure.with_stdout(text.tail(TEXT_LINES)),

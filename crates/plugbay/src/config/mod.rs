@@ -24,6 +24,7 @@ mod found;
 mod glob;
 mod identity;
 mod load;
+pub mod masked;
 mod model;
 mod oauth;
 mod pass_env;

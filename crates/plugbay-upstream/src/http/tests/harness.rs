@@ -95,8 +95,15 @@ impl Harness {
         let (report_sender, reports) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
         let source = CredentialSource::Headers;
-        let http =
-            HttpSpec { url: url.to_owned(), headers, credentials: source, flavour, ca_file: None, remote };
+        let http = HttpSpec {
+            url: url.to_owned(),
+            headers,
+            credentials: source,
+            flavour,
+            ca_file: None,
+            remote,
+            references: plugbay_core::secret::KnownSecrets::default(),
+        };
         let name = ServerName::parse("s").unwrap();
         let transport = Transport::Http(http);
         let spec = ServerSpec { name, transport, timeouts, message_limit, sanitize: true };

@@ -116,6 +116,7 @@ impl Actor {
             }
             (_, Some(error), Ok(_)) if listing.item_kind() != Some(ItemKind::Tool) => {
                 let (method, why) = (listing.method(), error_text(message, error));
+                let why = self.spec.secrets().hide(why);
                 tracing::warn!(server = %self.spec.name, method, "refused: {why}");
                 self.continue_listing(listing.next_item_kind());
             }
@@ -142,6 +143,7 @@ impl Actor {
     pub(super) fn list_failed(&mut self, what: String) {
         self.listing.change_listed = None;
         if self.listing.schedule.has_listed() {
+            let what = self.spec.secrets().hide(what);
             tracing::warn!(server = %self.spec.name, "its tools stay as they were: it {what}");
         } else {
             self.give_up(what);

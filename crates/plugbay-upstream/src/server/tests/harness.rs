@@ -218,7 +218,7 @@ pub(crate) fn spec(framing: Framing) -> ServerSpec {
         cwd: None,
         framing,
         origin: crate::spec::Origin::default(),
-        references: crate::spec::References::default(),
+        references: plugbay_core::secret::KnownSecrets::default(),
     };
     ServerSpec {
         name: ServerName::parse("s").unwrap(),

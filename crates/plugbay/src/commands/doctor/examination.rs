@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::failure::Failure;
+use plugbay_core::{failure::Failure, secret::KnownSecrets};
 use plugbay_hosts::{
     Entry,
     known::{Host, Scope},
@@ -159,6 +159,11 @@ impl Examination {
 }
 
 impl ServerFacts {
+    /// The values that no text about the server shows.
+    pub fn secrets(&self) -> Option<KnownSecrets> {
+        self.spec.as_ref().ok().map(ServerSpec::secrets)
+    }
+
     pub fn stdio(&self) -> Option<&StdioSpec> {
         match &self.spec.as_ref().ok()?.transport {
             Transport::Stdio(stdio) => Some(stdio),

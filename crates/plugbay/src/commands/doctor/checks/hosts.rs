@@ -329,7 +329,7 @@ mod tests {
             cwd: None,
             framing: Framing::default(),
             origin: plugbay_upstream::spec::Origin::default(),
-            references: plugbay_upstream::spec::References::default(),
+            references: plugbay_core::secret::KnownSecrets::default(),
         };
         let spec = ServerSpec {
             name: ServerName::parse("a").unwrap(),
