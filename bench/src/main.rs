@@ -18,6 +18,7 @@ mod output;
 mod payload;
 mod process;
 mod pump;
+mod rivals;
 mod rounds;
 mod sandbox;
 mod search;
@@ -51,6 +52,7 @@ fn run(args: &[String]) -> Outcome<()> {
     match args.split_first() {
         Some((part, rest)) if part == "stub" => return stub::run(&stub::Options::parse(rest)?),
         Some((part, rest)) if part == "pump" => return pump::run(rest),
+        Some((section, rest)) if section == "rivals" => return rivals::run(rest),
         _ => {}
     }
 

@@ -1,8 +1,8 @@
 //! Section `search`: how often the right tool is found, for how many tokens, how fast.
 
 mod bars;
-mod data;
-mod metrics;
+pub(crate) mod data;
+pub(crate) mod metrics;
 mod report;
 mod speed;
 
@@ -135,7 +135,7 @@ fn listing() -> usize {
     definitions.chain([text]).map(|text| metrics::tokens(&text)).sum()
 }
 
-fn default_folder() -> PathBuf {
+pub(crate) fn default_folder() -> PathBuf {
     // The workspace is where this was built; a binary that was carried away needs --data.
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(DATA)
 }
