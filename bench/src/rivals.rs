@@ -4,6 +4,7 @@ mod calls;
 pub(crate) mod description;
 mod faults;
 mod link;
+mod linked;
 mod memory;
 mod options;
 mod page;
@@ -50,6 +51,9 @@ pub(crate) fn run(args: &[String]) -> Outcome<()> {
     if options.page {
         return page::write(&Results::read(&options.results)?, &options.docs);
     }
+    if options.check {
+        return check(&options);
+    }
     let mut results = Results::read(&options.results)?;
     results.begin();
     for about in Description::read_all(&options.descriptions)? {
@@ -59,6 +63,33 @@ pub(crate) fn run(args: &[String]) -> Outcome<()> {
     }
     output::show(&if options.json { results.json() } else { results.summary() });
     Ok(())
+}
+
+/// Whether each gateway works as its description says.
+fn check(options: &Options) -> Outcome<()> {
+    let mut failed = 0;
+    for about in Description::read_all(&options.descriptions)? {
+        if !options.wants(&about.name) {
+            continue;
+        }
+        let name = about.name.clone();
+        let checked = match find(about, options) {
+            Ok(rival) => faults::works(&rival).map(|()| rival.version),
+            Err((_, reason)) => Err(reason.into()),
+        };
+        match checked {
+            Ok(version) => output::show(&format!("{name} {version}: works")),
+            Err(error) => {
+                failed += 1;
+                output::show(&format!("{name}: {error}"));
+            }
+        }
+    }
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err(format!("{failed} gateways do not work, or are not installed").into())
+    }
 }
 
 /// Measures the parts of one gateway that are not in the results; each is stored as soon as it is there.

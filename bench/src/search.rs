@@ -22,7 +22,7 @@ use crate::args::{Format, Settings};
 use crate::{Outcome, output};
 
 /// The table that is linked into plugbay.
-const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tools-64d-int8.bin");
+pub(crate) const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tools-64d-int8.bin");
 
 /// As many tools as nobody has, to see what they cost.
 const LARGE: usize = 50_000;

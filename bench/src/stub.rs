@@ -18,10 +18,10 @@ use crate::answer::envelope;
 use crate::lines::Lines;
 use crate::payload::{IdPlace, Kind};
 use crate::pump::unbuffered;
-pub(crate) use faults::{CRASH_TOOL, HANG_TOOL};
 use faults::Faults;
+pub(crate) use faults::{CRASH_TOOL, HANG_TOOL};
 use prebuilt::Prebuilt;
-pub(crate) use tools::{LEDGER_TOOL, ledger_arguments};
+pub(crate) use tools::{LEDGER_TOOL, definitions, ledger_arguments};
 
 pub(crate) const TOOLS: usize = 20;
 

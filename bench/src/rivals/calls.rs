@@ -17,8 +17,9 @@ use crate::http::sockets::Sockets;
 use crate::payload::{IdPlace, Kind, Payload};
 use crate::rivals::Effort;
 use crate::rivals::description::Transport;
+use crate::rivals::linked::Linked;
 use crate::rivals::running::Rival;
-use crate::rounds::{OpenRoute as _, alternate};
+use crate::rounds::{OpenRoute, alternate};
 use crate::sandbox::{Sandbox, Server};
 use crate::target::Target;
 
@@ -75,9 +76,12 @@ fn over_pipes(rival: &Rival, mut case: Case, rounds: u32) -> Outcome<Vec<Row>> {
 
 fn over_http(rival: &Rival, mut case: Case, rounds: u32) -> Outcome<Vec<Row>> {
     let payload = Payload::new(case.kind, case.size.bytes(), IdPlace::First);
-    case.calls = affordable(&case, |one| sockets(&Route::Rival(rival), one, &payload)?.calls(1, false))?;
+    case.calls = affordable(&case, |one| over_sockets(Some(rival), one, &payload)?.calls(1, false))?;
     let routes = [Route::Direct, Route::Rival(rival)];
-    let open = |route: &Route<'_>| sockets(route, &case, &payload);
+    let open = |route: &Route<'_>| {
+        let rival = matches!(route, Route::Rival(_)).then_some(rival);
+        over_sockets(rival, &case, &payload)
+    };
     let series = alternate(&routes, |route| route.name(), open, case.calls, rounds)?;
     Ok(report::rows(&case, &series))
 }
@@ -113,19 +117,19 @@ fn pipes<'a>(route: &Route<'_>, case: &'a Case, payload: &'a Payload) -> Outcome
     Ok(Pipes { host, params: params.to_string(), case, payload, _sandbox: sandbox })
 }
 
-fn sockets<'a>(route: &Route<'_>, case: &'a Case, payload: &'a Payload) -> Outcome<Sockets<'a>> {
+fn sockets<'a>(rival: Option<&Rival>, case: &'a Case, payload: &'a Payload) -> Outcome<Sockets<'a>> {
     let sandbox = Sandbox::new()?;
     let tool = case.kind.tool();
     let arguments = json!({ "size": case.size.bytes() });
-    let (front, endpoint, params, before) = match route {
-        Route::Rival(rival) => {
+    let (front, endpoint, params, before) = match rival {
+        Some(rival) => {
             let servers = [Server::new(SERVER, [])];
             let (mut command, address) = rival.command(Transport::Http, &sandbox, &servers)?;
             let front = Service::start_at(&mut command, &sandbox.path("gateway.txt"), address)?;
             let endpoint = Endpoint { address, path: rival.about.path(SERVER) };
             (front, endpoint, rival.about.call(SERVER, tool, &arguments, true), rival.about.before(SERVER))
         }
-        _ => {
+        None => {
             let front = start_stub(&sandbox)?;
             let endpoint = Endpoint::usual(front.address);
             (front, endpoint, json!({ "name": tool, "arguments": arguments }), None)
@@ -136,6 +140,20 @@ fn sockets<'a>(route: &Route<'_>, case: &'a Case, payload: &'a Payload) -> Outco
     until_ready(once, before.as_ref(), &params)?;
     let connections = (0..case.in_flight).map(|_| session.connect()).collect::<Outcome<_>>()?;
     Ok(Sockets { connections, params: params.to_string(), payload, front, _stub: None, _sandbox: sandbox })
+}
+
+/// Without a gateway: to the stub itself.
+fn over_sockets<'a>(
+    rival: Option<&'a Rival>,
+    case: &'a Case,
+    payload: &'a Payload,
+) -> Outcome<Box<dyn OpenRoute + 'a>> {
+    match rival {
+        Some(rival) if rival.about.is_streamed() => {
+            Ok(Box::new(Linked::open(rival, SERVER, case, payload, READY)?))
+        }
+        _ => Ok(Box::new(sockets(rival, case, payload)?)),
+    }
 }
 
 /// Calls until the call succeeds, each time after the call that must come `before`.

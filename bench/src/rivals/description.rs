@@ -86,6 +86,9 @@ struct Http {
     command: Vec<String>,
     #[serde(default = "usual_path")]
     path: String,
+    /// By the transport of 2024-11-05.
+    #[serde(default)]
+    sse: bool,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -155,6 +158,11 @@ impl Description {
         if self.stdio.is_some() { Transport::Stdio } else { Transport::Http }
     }
 
+    /// Whether its HTTP is the transport of 2024-11-05.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.http.as_ref().is_some_and(|http| http.sse)
+    }
+
     /// The path of its endpoint.
     pub(crate) fn path(&self, server: &str) -> String {
         self.http.as_ref().map_or_else(usual_path, |http| http.path.replace("{server}", server))
@@ -213,7 +221,9 @@ impl Template {
         if !path.contains("{server}") {
             return write(path, servers);
         }
-        servers.iter().try_for_each(|one| write(&path.replace("{server}", &one.name), std::slice::from_ref(one)))
+        servers
+            .iter()
+            .try_for_each(|one| write(&path.replace("{server}", &one.name), std::slice::from_ref(one)))
     }
 
     fn render(&self, servers: &[Server]) -> Outcome<String> {
@@ -244,9 +254,8 @@ pub(crate) fn fill(template: &Value, values: &[(&str, &str)], arguments: &Value)
         Value::String(text) => Value::from(replace(text, values)),
         Value::Array(items) => items.iter().map(|item| fill(item, values, arguments)).collect(),
         Value::Object(members) => {
-            let filled = members
-                .iter()
-                .map(|(key, value)| (replace(key, values), fill(value, values, arguments)));
+            let filled =
+                members.iter().map(|(key, value)| (replace(key, values), fill(value, values, arguments)));
             Value::Object(filled.collect::<Map<_, _>>())
         }
         other => other.clone(),
@@ -277,12 +286,10 @@ mod tests {
 
     #[test]
     fn a_template_takes_its_values() {
-        let template = json!({ "name": "run", "arguments": { "tool": "{server}.{tool}", "args": "{arguments}" } });
+        let template =
+            json!({ "name": "run", "arguments": { "tool": "{server}.{tool}", "args": "{arguments}" } });
         let filled = fill(&template, &[("{server}", "s"), ("{tool}", "t")], &json!({ "size": 1 }));
-        assert_eq!(
-            filled,
-            json!({ "name": "run", "arguments": { "tool": "s.t", "args": { "size": 1 } } })
-        );
+        assert_eq!(filled, json!({ "name": "run", "arguments": { "tool": "s.t", "args": { "size": 1 } } }));
     }
 
     #[test]

@@ -43,6 +43,11 @@ pub(crate) fn measure(rival: &Rival) -> Outcome<Value> {
     Ok(results)
 }
 
+/// Whether the gateway starts and calls both servers.
+pub(crate) fn works(rival: &Rival) -> Outcome<()> {
+    started(rival, &Sandbox::new()?, &[]).map(drop)
+}
+
 /// Starts the gateway with both servers, where it can hold them, and waits until they answer.
 pub(super) fn started<'a>(rival: &'a Rival, sandbox: &Sandbox, fault: &[&str]) -> Outcome<Running<'a>> {
     let args = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

@@ -1,6 +1,8 @@
 //! A host's connection to a running gateway, over pipes or HTTP: messages go out as they are written here, and what
 //! comes back can be waited for with a limit.
 
+mod sse;
+
 use std::io::Write as _;
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -59,6 +61,8 @@ enum Way {
 
 struct Http {
     endpoint: Endpoint,
+    /// Answers come in one stream of events, not each to its request.
+    streamed: bool,
     session: Option<String>,
     idle: Arc<Mutex<Vec<Connection>>>,
     received: Sender<Vec<u8>>,
@@ -78,10 +82,11 @@ impl Link {
         Self { way: Way::Pipes(Some(stdin)), messages, next_id: 1 }
     }
 
-    pub(crate) fn http(endpoint: Endpoint) -> Self {
+    pub(crate) fn http(endpoint: Endpoint, streamed: bool) -> Self {
         let (received, messages) = mpsc::channel();
         let idle = Arc::default();
-        Self { way: Way::Http(Http { endpoint, session: None, idle, received }), messages, next_id: 1 }
+        let http = Http { endpoint, streamed, session: None, idle, received };
+        Self { way: Way::Http(http), messages, next_id: 1 }
     }
 
     /// Sends a message as it is. Over HTTP the answer arrives like any other message.
@@ -153,8 +158,12 @@ impl Link {
             "clientInfo": { "name": "plugbay-bench", "version": env!("CARGO_PKG_VERSION") },
         });
         let answer = match &mut self.way {
+            Way::Http(http) if !http.streamed => http.open(&params, limit)?,
+            Way::Http(http) => {
+                http.open_stream(limit)?;
+                self.request("initialize", &params, limit).good()?
+            }
             Way::Pipes(_) => self.request("initialize", &params, limit).good()?,
-            Way::Http(http) => http.open(&params, limit)?,
         };
         self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
         Ok(answer)
@@ -214,18 +223,37 @@ impl Http {
         }
     }
 
+    /// The same for a stream of events.
+    fn open_stream(&mut self, limit: Duration) -> Outcome<()> {
+        let until = Instant::now() + limit;
+        loop {
+            match sse::open(&self.endpoint, &self.received, until) {
+                Ok(path) => {
+                    self.endpoint.path = path;
+                    return Ok(());
+                }
+                Err(error) if Instant::now() > until => return Err(error),
+                Err(_) => thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    }
+
     /// On an idle connection or a new one, in a thread of its own.
     fn post(&self, message: String) {
         let idle = Arc::clone(&self.idle);
-        let (endpoint, session, received) = (self.endpoint.clone(), self.session.clone(), self.received.clone());
-        let pop = move |idle: &Mutex<Vec<Connection>>| idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let (endpoint, session, received) =
+            (self.endpoint.clone(), self.session.clone(), self.received.clone());
+        let streamed = self.streamed;
+        let pop =
+            move |idle: &Mutex<Vec<Connection>>| idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         thread::spawn(move || {
             let connection = pop(&idle).map_or_else(|| Connection::open(&endpoint, session.as_deref()), Ok);
             let Ok(mut connection) = connection else { return };
-            let answer = connection.send(&message).and_then(|()| connection.receive_any().map(<[u8]>::to_vec));
+            let answer =
+                connection.send(&message).and_then(|()| connection.receive_any().map(<[u8]>::to_vec));
             if let Ok(answer) = answer {
                 idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-                if !answer.is_empty() {
+                if !answer.is_empty() && !streamed {
                     let _ = received.send(answer);
                 }
             }

@@ -62,7 +62,11 @@ fn call_all(running: &mut Running<'_>, servers: &[Server], calls: usize) -> Outc
         if began.elapsed() > CALLING {
             break;
         }
-        waiting.push_back(running.ask(&servers[number % servers.len()].name, Kind::Text.tool(), &arguments)?);
+        waiting.push_back(running.ask(
+            &servers[number % servers.len()].name,
+            Kind::Text.tool(),
+            &arguments,
+        )?);
         made += 1;
         if waiting.len() == IN_FLIGHT {
             take_all(running, &mut waiting)?;

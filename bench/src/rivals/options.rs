@@ -14,6 +14,7 @@ and what is stored already is not measured again. `page` writes the documentatio
 
   --only A,B           only these gateways
   --parts A,B          only these of stdio, http, start, memory, tokens, faults, search
+  --check              only start each gateway and call a tool of two servers; stores nothing
   --quick              few rounds, for a first look; a later full run measures again
   --again              measure what is stored as well
   --installed DIR      where install.sh put the gateways (default target/rivals)
@@ -64,6 +65,7 @@ impl Part {
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) page: bool,
+    pub(crate) check: bool,
     pub(crate) effort: Effort,
     pub(crate) again: bool,
     pub(crate) json: bool,
@@ -85,6 +87,7 @@ impl Options {
         let root = bench.parent().unwrap_or(bench);
         let mut options = Self {
             page: false,
+            check: false,
             effort: Effort::Full,
             again: false,
             json: false,
@@ -103,6 +106,7 @@ impl Options {
             let names = |text: &String| text.split(',').map(str::to_owned).collect::<Vec<_>>();
             match arg.as_str() {
                 "page" => options.page = true,
+                "--check" => options.check = true,
                 "--quick" => options.effort = Effort::Quick,
                 "--again" => options.again = true,
                 "--json" => options.json = true,

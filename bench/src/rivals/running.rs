@@ -19,8 +19,9 @@ use crate::sandbox::{Sandbox, Server};
 
 const CLOSING_LIMIT: Duration = Duration::from_secs(3);
 
-/// Lines of stderr in an error.
-const LAST_LINES: usize = 6;
+/// Lines of stderr in an error, and how many characters of them.
+const LAST_LINES: usize = 3;
+const LONGEST: usize = 400;
 
 /// An installed gateway.
 #[derive(Debug)]
@@ -79,7 +80,10 @@ impl Rival {
             command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
         let link = match (child.stdin.take(), child.stdout.take()) {
             (Some(stdin), Some(stdout)) => Link::pipes(stdin, stdout),
-            _ => Link::http(Endpoint { address, path: self.about.path(server) }),
+            _ => {
+                let endpoint = Endpoint { address, path: self.about.path(server) };
+                Link::http(endpoint, self.about.is_streamed())
+            }
         };
         Ok(Running { rival: self, link, child, stderr, opening: Value::Null, alone: false })
     }
@@ -97,6 +101,10 @@ pub(crate) struct Running<'a> {
 }
 
 impl Running<'_> {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn family(&self) -> Family {
         Family::of(self.child.id())
     }
@@ -177,6 +185,7 @@ impl Running<'_> {
         let written = String::from_utf8_lossy(&written);
         let lines: Vec<&str> = written.trim_end().lines().collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n  ");
+        let last: String = plain(&last).chars().take(LONGEST).collect();
         if last.is_empty() { error.to_owned() } else { format!("{error}; it wrote:\n  {last}") }
     }
 }
@@ -189,7 +198,29 @@ impl Drop for Running<'_> {
     }
 }
 
+/// Text without the codes that colour it.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        rest = after.split_once(|c: char| c.is_ascii_alphabetic()).map_or("", |(_, rest)| rest);
+    }
+    plain + rest
+}
+
 /// A port that was free a moment ago: most gateways cannot choose one and say which.
 pub(crate) fn free_address() -> Outcome<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_left_out() {
+        assert_eq!(plain("\u{1b}[2mtime\u{1b}[0m \u{1b}[32m INFO\u{1b}[0m up"), "time  INFO up");
+        assert_eq!(plain("as it is"), "as it is");
+    }
 }

@@ -108,9 +108,8 @@ fn ranking(reply: &str, names: &[String]) -> Vec<u32> {
 fn place(reply: &str, name: &str) -> Option<usize> {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     let mut places = reply.match_indices(name).map(|(at, _)| at);
-    places.find(|at| {
-        !part(reply[..*at].chars().next_back()) && !part(reply[at + name.len()..].chars().next())
-    })
+    places
+        .find(|at| !part(reply[..*at].chars().next_back()) && !part(reply[at + name.len()..].chars().next()))
 }
 
 #[cfg(test)]

@@ -73,9 +73,11 @@ pub(crate) fn measure(rival: &Rival, effort: Effort) -> Outcome<Value> {
     let mut rows = Vec::new();
     for situation in Situation::ALL {
         let row = situation_row(rival, situation, effort);
-        rows.push(row.unwrap_or_else(|error| {
-            json!({ "situation": situation.label(), "failed": error.to_string() })
-        }));
+        rows.push(
+            row.unwrap_or_else(
+                |error| json!({ "situation": situation.label(), "failed": error.to_string() }),
+            ),
+        );
     }
     Ok(json!({ "servers": SERVERS.min(rival.about.servers), "limit_s": LIMIT.as_secs(), "rows": rows }))
 }
@@ -116,8 +118,7 @@ fn once(rival: &Rival, situation: Situation, sandbox: &Sandbox, servers: &[Serve
     let tools = running.link.tools(LIMIT)?.len();
     let listed = began.elapsed();
     let limit = if situation == Situation::OneSilent { Duration::from_secs(5) } else { LIMIT };
-    let called =
-        running.call_until_good(&servers[0].name, Kind::Text.tool(), &json!({ "size": 100 }), limit);
+    let called = running.call_until_good(&servers[0].name, Kind::Text.tool(), &json!({ "size": 100 }), limit);
     Ok(Start { listed, tools, called: called.is_ok().then(|| began.elapsed()) })
 }
 

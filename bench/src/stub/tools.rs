@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::payload::Kind;
-use crate::stub::{CRASH_TOOL, HANG_TOOL};
+use crate::stub::{CRASH_TOOL, HANG_TOOL, TOOLS};
 
 /// A tool with an input schema as large and as varied as real servers write them.
 pub(crate) const LEDGER_TOOL: &str = "search_ledger";
@@ -28,6 +28,11 @@ pub(super) fn list(count: usize, ledger: bool, faults: bool) -> Value {
         )
     });
     answering.into_iter().chain(others).take(count).collect()
+}
+
+/// All tools that answer, and as many others as a stub usually has.
+pub(crate) fn definitions() -> Value {
+    list(TOOLS, true, false)
 }
 
 /// The tools of `server` in a catalog, a tool to a line.
@@ -143,7 +148,7 @@ mod tests {
     fn the_list_has_as_many_tools_as_asked_for() {
         for count in [1, 2, TOOLS] {
             for ledger in [true, false] {
-                assert_eq!(list(count, ledger).as_array().map(Vec::len), Some(count));
+                assert_eq!(list(count, ledger, false).as_array().map(Vec::len), Some(count));
             }
         }
     }

@@ -77,7 +77,8 @@ pub(super) fn cancel(rival: &Rival) -> Outcome<Value> {
     let mut running = started(rival, &sandbox, &["--log", &log.display().to_string()])?;
     let id = running.ask(FAULTY, HANG_TOOL, &json!({}))?;
     thread::sleep(Duration::from_millis(300));
-    let note = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+    let note =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
     running.link.send(&note.to_string())?;
     let arrived = within(Duration::from_secs(2), || {
         fs::read_to_string(&log).is_ok_and(|text| text.contains("notifications/cancelled"))
@@ -90,7 +91,8 @@ pub(super) fn ids(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mut results = json!({});
     let mut running = started(rival, &sandbox, &[])?;
-    for (name, id) in [("2^53+1", "9007199254740993"), ("2^64", "18446744073709551616"), ("text", "\"a b\"")] {
+    for (name, id) in [("2^53+1", "9007199254740993"), ("2^64", "18446744073709551616"), ("text", "\"a b\"")]
+    {
         if running.has_ended() {
             running = started(rival, &sandbox, &[])?;
         }
