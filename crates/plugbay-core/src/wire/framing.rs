@@ -15,7 +15,8 @@ pub enum Framing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
     /// One message on one line, without its delimiter, in UTF-8. Raw line breaks, which JSON allows
-    /// between values, have become spaces: to a reader of lines they would end the message.
+    /// between values, have become tabs: to a reader of lines they would end the message. JSON allows
+    /// tabs in the same places and nowhere else, so what was wrong stays wrong.
     Message(Bytes),
     /// A message that is not UTF-8. A host that decodes strictly would end its session over it.
     NotText(Bytes),
@@ -193,7 +194,7 @@ impl Framer {
         }
     }
 
-    /// The end of the line, if it is here. A carriage return inside it becomes a space on the way.
+    /// The end of the line, if it is here. A carriage return inside it becomes a tab on the way.
     fn newline(&mut self) -> Option<usize> {
         while let Some(found) = self.unusual() {
             let at = self.searched + found;
@@ -204,7 +205,7 @@ impl Framer {
                     self.searched = at; // the next read tells
                     return None;
                 }
-                (b'\r', _) => self.buffer[at] = b' ',
+                (b'\r', _) => self.buffer[at] = b'\t',
                 _ => self.plain = false,
             }
             self.searched = at + 1;
@@ -332,7 +333,7 @@ pub fn as_message(mut message: BytesMut) -> Incoming {
     message.truncate(message.trim_ascii_end().len());
     let mut done = 0;
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &message[done..]) {
-        message[done + found] = b' ';
+        message[done + found] = b'\t';
         done += found + 1;
     }
     checked(message.freeze())
@@ -378,7 +379,7 @@ mod tests {
             noise("hello"),
             message("{\"a\":1}"),
             message("{\"b\":2}"),
-            message("{\"c\": }"),
+            message("{\"c\":\t}"),
             message("{}"),
             noise("Content of the day"),
             message("[1]"),
@@ -400,13 +401,13 @@ mod tests {
     fn a_message_is_one_line_for_every_reader() {
         let mut framer = Framer::new(100);
         assert_eq!(feed(&mut framer, b"{\r}\r"), []);
-        assert_eq!(feed(&mut framer, b" {\r\n{}\r"), [message("{ }  {")]);
+        assert_eq!(feed(&mut framer, b" {\r\n{}\r"), [message("{\t}\t {")]);
         assert_eq!(feed(&mut framer, b"\n"), [message("{}")]);
     }
 
     #[test]
     fn a_message_in_one_piece_ends_with_its_last_brace() {
-        assert_eq!(as_message(BytesMut::from("{\n\r \"a\":1}\r\n \n")), message("{   \"a\":1}"));
+        assert_eq!(as_message(BytesMut::from("{\n\r \"a\":1}\r\n \n")), message("{\t\t \"a\":1}"));
     }
 
     #[test]

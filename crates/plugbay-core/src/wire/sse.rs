@@ -31,7 +31,7 @@ pub struct SseDecoder {
     begun: bool,
 }
 
-/// The data of the event that is being read; its lines are put together with blanks, because a message
+/// The data of the event that is being read; its lines are put together with tabs, because a message
 /// is one line to everybody behind us.
 #[derive(Debug, Default)]
 enum Data {
@@ -142,7 +142,7 @@ impl SseDecoder {
         match &mut self.data {
             Data::None => self.data = Data::Some(value),
             Data::Some(data) => {
-                data.extend_from_slice(b" ");
+                data.extend_from_slice(b"\t");
                 data.extend_from_slice(&value);
             }
             Data::TooLong(_) => {}
@@ -204,7 +204,7 @@ mod tests {
         vec![
             event("", message("")),
             SseItem::Retry(Duration::from_millis(250)),
-            event("message", message("{\"a\": 1}")),
+            event("message", message("{\"a\":\t1}")),
             event("", message("{\"b\":2}")),
             event("", Incoming::NotText(Bytes::from_static(b"\xff"))),
         ]

@@ -76,7 +76,7 @@ fn one_line(mut bytes: BytesMut) -> Result<Bytes, Fault> {
 }
 
 fn malformed(status: StatusCode, fault: Fault) -> Rejection {
-    Rejection::of(status, b"null", &Refusal::Malformed(Malformed { id: None, fault }))
+    Rejection::of(status, b"null", &Refusal::Malformed(Malformed::from(fault)))
 }
 
 #[cfg(test)]

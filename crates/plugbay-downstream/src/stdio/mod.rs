@@ -135,7 +135,7 @@ async fn read<R: AsyncRead + Unpin>(
 
 /// For what is no message at all, and so has no id to answer to.
 fn refuse(session: &Session, fault: Fault) {
-    let refusal = Refusal::Malformed(Malformed { id: None, fault });
+    let refusal = Refusal::Malformed(Malformed::from(fault));
     session.outbox().answer(respond::error(b"null", &refusal));
 }
 
