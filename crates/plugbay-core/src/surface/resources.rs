@@ -75,6 +75,7 @@ impl Resources {
         resources.templates = resources.shelve(catalog, layout, ItemKind::Template, &claims);
         resources.skills = Skills::new(&skills, &claims, catalog);
         resources.index_skills(&skills);
+        resources.template_index.sort_by(|a, b| a.0.cmp(&b.0));
         // What is declared of skills depends on the host.
         resources.extensions = resources.extensions.with(skill::EXTENSION, None);
         resources
@@ -97,7 +98,8 @@ impl Resources {
         if !known.is_empty() || unmapped(uri).is_some() {
             return known;
         }
-        let of_kind = self.only_keeper(|schemes| schemes.contains(&scheme(uri)?).then_some(()));
+        let own = scheme(uri);
+        let of_kind = self.only_keeper(|schemes| schemes.contains(own.as_ref()?).then_some(()));
         let server = of_kind.or_else(|| self.only_keeper(|_| Some(())));
         server.map(|server| unlisted(server, uri)).into_iter().collect()
     }
@@ -111,13 +113,25 @@ impl Resources {
             let has_any = self.keepers.contains_key(&server) || self.paged.contains(&server);
             return has_any.then(|| Place { server, quoted: quoted(&own) }).into_iter().collect();
         }
-        let fitting = || self.template_index.iter().filter(|(start, _)| uri.starts_with(start.as_str()));
-        let longest = fitting().map(|(start, _)| start.len()).max();
-        let servers: BTreeSet<&ServerName> = fitting()
-            .filter(|(start, _)| Some(start.len()) == longest)
-            .map(|(_, place)| &place.server)
-            .collect();
+        let servers: BTreeSet<&ServerName> =
+            self.templates_at(uri).iter().map(|(_, place)| &place.server).collect();
         servers.into_iter().map(|server| unlisted(server, uri)).collect()
+    }
+
+    /// The templates with the longest beginning that a URI has. There may be many, so only those are looked at that are
+    /// nearest before it in their order.
+    fn templates_at(&self, uri: &str) -> &[(String, Place)] {
+        let (mut before, mut wanted) = (&self.template_index[..], uri);
+        loop {
+            before = &before[..before.partition_point(|(start, _)| start.as_str() <= wanted)];
+            let Some((start, _)) = before.last() else { return &[] };
+            if wanted.starts_with(start.as_str()) {
+                return &before[before.partition_point(|(other, _)| other < start)..];
+            }
+            // What is not behind this one and begins the URI is no longer than what both share.
+            let shared = start.bytes().zip(wanted.bytes()).take_while(|(a, b)| a == b).count();
+            wanted = &wanted[..wanted.floor_char_boundary(shared)];
+        }
     }
 
     /// Whether tools of any server have pages.
