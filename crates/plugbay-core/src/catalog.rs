@@ -1,5 +1,6 @@
 //! What every server offers: immutable, so that readers share it without a lock.
 
+mod allowance;
 mod header_parameters;
 mod hidden;
 mod server_capabilities;
@@ -14,6 +15,7 @@ use std::{
 
 use bytes::Bytes;
 
+pub use allowance::{Allowance, LeftOut};
 pub use header_parameters::HeaderParameter;
 pub use hidden::{HiddenPlace, HiddenText};
 pub use server_capabilities::ServerCapabilities;
@@ -27,11 +29,10 @@ use crate::{
     extension::Extensions,
     failure::Failure,
     name::ServerName,
-    wire::{Framing, Members, Span, elements, string_value},
+    size_limit,
+    wire::{Cursor, Framing, Members, ScanError, Span, Walk, string_value},
 };
 
-/// More of one kind than this from one server is not taken.
-pub const ITEM_LIMIT: usize = 10_000;
 /// The compiled schema of a tool whose definition is longer than this is not kept, because it takes several times the memory.
 const KEPT_SCHEMA: usize = 64 << 10;
 
@@ -80,6 +81,8 @@ pub struct Offer {
     pub skills: Vec<Item>,
     /// What was taken out of its definitions since it listed them.
     pub hidden: Option<Arc<HiddenText>>,
+    /// What was left out when it listed these; `None` also if that is not known.
+    pub left_out: Option<LeftOut>,
 }
 
 /// What a server can list.
@@ -275,9 +278,14 @@ impl Offer {
         instructions: Option<String>,
         mut tools: Vec<Tool>,
     ) -> Self {
+        let info = info.filter(|info| info.len() <= size_limit::SERVER_INFO);
+        let instructions = instructions.map(|mut text| {
+            text.truncate(text.floor_char_boundary(size_limit::INSTRUCTIONS));
+            text
+        });
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|a, b| a.name == b.name);
-        tools.truncate(ITEM_LIMIT);
+        tools.truncate(size_limit::ITEMS);
         let capabilities = ServerCapabilities { tools: true, ..ServerCapabilities::default() };
         let Items { resources, templates, prompts, skills } = Items::default();
         let (dialect, extensions) = (dialect.into(), Extensions::default());
@@ -293,7 +301,14 @@ impl Offer {
             prompts,
             skills,
             hidden: None,
+            left_out: None,
         }
+    }
+
+    /// Without what was left out.
+    #[must_use]
+    pub fn without(self, left_out: Option<LeftOut>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// With what it has declared besides.
@@ -324,6 +339,7 @@ impl Offer {
             prompts,
             skills,
             hidden: _,
+            left_out: _,
         } = self;
         *tools == other.tools
             && (resources, templates, prompts) == (&other.resources, &other.templates, &other.prompts)
@@ -353,7 +369,7 @@ fn cloned<T>((server, value): (&ServerName, &Arc<T>)) -> (ServerName, Arc<T>) {
 fn in_order(mut items: Vec<Item>) -> Vec<Item> {
     items.sort_by(|a, b| a.key.cmp(&b.key));
     items.dedup_by(|a, b| a.key == b.key);
-    items.truncate(ITEM_LIMIT);
+    items.truncate(size_limit::ITEMS);
     items
 }
 
@@ -424,9 +440,11 @@ impl Tool {
         string_value(&self.definition[span]).map(std::borrow::Cow::into_owned)
     }
 
-    /// Its `inputSchema`, compiled when it is first needed; `None` if it has none. A very large one is not kept.
+    /// Its `inputSchema`, compiled when it is first needed; `None` if it has none, or one that is too large to check calls
+    /// by. A large one is not kept.
     pub fn input_schema(&self) -> Option<Arc<CompiledSchema>> {
-        let compile = || self.raw("inputSchema").map(|schema| Arc::new(CompiledSchema::new(schema)));
+        let schema = || self.raw("inputSchema").filter(|schema| schema.len() <= size_limit::SCHEMA);
+        let compile = || schema().map(|schema| Arc::new(CompiledSchema::new(schema)));
         if self.definition.len() > KEPT_SCHEMA {
             return compile();
         }
@@ -440,16 +458,32 @@ impl Tool {
     }
 }
 
-/// One page of a list: its definitions, and the next cursor.
-pub fn read_page(message: &Bytes, result: &Span, item_kind: ItemKind) -> (Vec<Bytes>, Option<Bytes>) {
+/// One page of a list: its definitions, as far as they are taken, and the next cursor.
+pub fn read_page(
+    message: &Bytes,
+    result: &Span,
+    item_kind: ItemKind,
+    allowance: &mut Allowance,
+) -> (Vec<Bytes>, Option<Bytes>) {
     let Some(array) = Members::find(message, result, item_kind.list_key()) else {
         return (Vec::new(), None);
     };
-    // Copied out of the message, so that one definition does not keep a whole page alive.
-    let definitions =
-        elements(message, &array).into_iter().map(|span| Bytes::copy_from_slice(&message[span]));
+    let mut definitions = Vec::new();
+    let mut cursor = Cursor::new(&message[..array.end], array.start);
+    let mut read = || -> Result<(), ScanError> {
+        let mut walk = Walk::open(&mut cursor, b'[', 0)?;
+        while !allowance.is_spent() && walk.advance(&mut cursor)? {
+            let definition = cursor.value(1)?;
+            if allowance.takes(definition.len()) {
+                // Copied out of the message, so that one definition does not keep a whole page alive.
+                definitions.push(Bytes::copy_from_slice(&message[definition]));
+            }
+        }
+        Ok(())
+    };
+    let _ = read(); // the definitions before an error count
     let cursor = Members::find(message, result, "nextCursor")
         .map(|span| message.slice(span))
         .filter(|cursor| cursor.starts_with(b"\"") && &cursor[..] != b"\"\"");
-    (definitions.collect(), cursor)
+    (definitions, cursor)
 }

@@ -6,6 +6,7 @@ use plugbay_core::{
     arguments,
     era::{self, Era},
     failure::{CUT, CallError},
+    size_limit,
     suspended::{Interruption, ResumeError},
     task,
     wire::{Fault, Malformed},
@@ -16,6 +17,9 @@ use crate::rate::Limited;
 
 /// The code of a call that exceeds a limit. Its `data` has `retryAfter`, in seconds.
 pub(crate) const RATE_LIMITED: i32 = -32029;
+
+/// Of a name that is too long, so many bytes are told again.
+const BRIEF: usize = 100;
 
 /// Why a request is not served.
 #[derive(Debug, Clone)]
@@ -115,15 +119,18 @@ impl Refusal {
             Self::UnknownMethod => "Method not found".to_owned(),
             Self::InvalidParams(what) => what.clone(),
             Self::UnsupportedVersion(_) => "Unsupported protocol version".to_owned(),
-            Self::Unknown { what, name, nearest } if nearest.is_empty() => format!("Unknown {what}: {name}"),
+            Self::Unknown { what, name, nearest } if nearest.is_empty() => {
+                format!("Unknown {what}: {}", brief(name))
+            }
             Self::Unknown { what, name, nearest } => {
+                let name = brief(name);
                 format!("Unknown {what}: {name}. Did you mean {}?", nearest.join(", "))
             }
             Self::Ambiguous { name, candidates } => {
                 format!("{name} could mean tools of several servers: write one of {}", candidates.join(", "))
             }
             Self::InvalidArguments(refusal) => refusal.to_string(),
-            Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
+            Self::UnknownResource { uri, .. } => format!("Resource not found: {}", brief(uri)),
             Self::Disputed { uris } => {
                 format!("Several servers have this: ask for one of {}", uris.join(", "))
             }
@@ -197,4 +204,12 @@ impl From<ResumeError> for Refusal {
     fn from(why: ResumeError) -> Self {
         Self::InvalidParams(why.to_string())
     }
+}
+
+/// The beginning of a name or URI that a host sent, as far as it is told again.
+fn brief(name: &str) -> Cow<'_, str> {
+    if name.len() <= size_limit::URI {
+        return name.into();
+    }
+    format!("{}… ({} bytes)", &name[..name.floor_char_boundary(BRIEF)], name.len()).into()
 }

@@ -5,6 +5,7 @@ use plugbay_core::{
     catalog::Offer,
     era::Era,
     name::{self, ServerName},
+    size_limit,
     surface::{Place, Plan, SkillPlace, Snapshot},
     task::TaskRole,
     wire::{Members, Span, string_value},
@@ -261,6 +262,9 @@ fn named(name: &str, snapshot: &Snapshot) -> Option<Place> {
 /// Whether the request names a denied tool by the server's own name for it.
 fn names_denied(request: &Request, snapshot: &Snapshot, server: &ServerName) -> bool {
     let Ok((name, _)) = request.named("") else { return false };
+    if name.len() > size_limit::NAME {
+        return true; // no list has it, and to compare it with patterns takes long
+    }
     let denied = snapshot.layout.exposures.get(server).is_some_and(|exposure| !exposure.policy.may(&name));
     denied && snapshot.catalog.get(server).is_none_or(|entry| entry.offer.tool(&name).is_some())
 }

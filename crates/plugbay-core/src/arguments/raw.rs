@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use crate::wire::{Cursor, Member, Members, elements, string_value};
+use crate::wire::{Cursor, Member, Members, Walk, elements, string_value};
 
 /// The six kinds of JSON values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,39 @@ impl Kind {
 pub(super) fn is_json(json: &[u8]) -> bool {
     let whole = || Cursor::new(json, 0).value(1).is_ok_and(|span| span == (0..json.len()));
     simdutf8::basic::from_utf8(json).is_ok() && whole()
+}
+
+/// Has a value more than so many values in it, at any depth?
+pub(super) fn has_more_values(json: &[u8], most: usize) -> bool {
+    // Each but the first of a list or an object has a comma before it. Commas in texts count too, so some are counted again.
+    let marks = memchr::memchr3_iter(b',', b'[', b'{', json);
+    marks.take(most + 1).count() > most && count_values(&mut Cursor::new(json, 0), most).is_none()
+}
+
+/// How many values there are, if no more than this; with nothing of them kept.
+fn count_values(cursor: &mut Cursor<'_>, most: usize) -> Option<usize> {
+    let mut left = most;
+    let mut walks: Vec<(u8, Walk)> = Vec::new();
+    loop {
+        left = left.checked_sub(1)?;
+        match cursor.peek().ok()? {
+            open @ (b'{' | b'[') => walks.push((open, Walk::open(cursor, open, 0).ok()?)),
+            _ => {
+                cursor.value(0).ok()?;
+            }
+        }
+        loop {
+            let Some((open, walk)) = walks.last_mut() else { return Some(most - left) };
+            if walk.advance(cursor).ok()? {
+                if *open == b'{' {
+                    cursor.string().ok()?;
+                    cursor.expect(b':').ok()?;
+                }
+                break;
+            }
+            walks.pop();
+        }
+    }
 }
 
 pub(super) fn text(json: &[u8]) -> Option<Cow<'_, str>> {

@@ -61,7 +61,7 @@ pub(super) fn is_hidden(schema: &Schema, json: &[u8]) -> bool {
         .and_then(|text| literal::inside(&text).map(|(inner, _)| inner.into_owned()))
         .unwrap_or(inner);
     let entries = raw::entries(&inner);
-    let named = |entry: &Entry<'_>| level.names().any(|name| folded(name) == folded(&entry.key));
+    let named = |entry: &Entry<'_>| level.names_alike(&entry.key);
     !entries.is_empty() && entries.iter().all(named)
 }
 

@@ -11,10 +11,7 @@ const SUGGESTED: usize = 3;
 
 /// Up to three of the known names that are most like one that does not exist, the likest first.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut search = match Search::new(wanted) {
-        Some(search) => search,
-        None => return Vec::new(),
-    };
+    let Some(mut search) = Search::new(wanted) else { return Vec::new() };
     let mut scored: Vec<(usize, &str)> = Vec::new();
     for name in known {
         scored.extend(search.distance(name).map(|distance| (distance, name)));
@@ -74,7 +71,10 @@ impl Search {
         // Each edit brings or takes one letter at most.
         let letters = letters(other);
         let missing = (self.letters & !letters).count_ones().max((letters & !self.letters).count_ones());
-        if other.len() > LONGEST || wanted.len().abs_diff(other.len()) > most || missing as usize > most {
+        if other.len() > LONGEST || missing as usize > most {
+            return None;
+        }
+        if wanted.len().abs_diff(other.len()) > most {
             return None;
         }
         self.cells = self.cells.checked_sub(wanted.len() * (2 * most + 1))?;
@@ -96,6 +96,9 @@ impl Table {
     /// Only cells that can lead to so few are filled.
     fn distance(&mut self, one: &[char], other: &[char], most: usize) -> Option<usize> {
         const FAR: usize = usize::MAX / 2;
+        if one.len().abs_diff(other.len()) > most {
+            return None;
+        }
         let [before, last, row] = &mut self.0;
         for row in [&mut *before, &mut *last, &mut *row] {
             row.clear();

@@ -99,7 +99,7 @@ impl Index {
                 if matches!(field, Field::Parameter | Field::Detail) {
                     return cache.terms(text, &mut index).iter().copied().for_each(count);
                 }
-                words::each(&text.read(), |text, origin| {
+                words::each(&text.searched(), |text, origin| {
                     let word = index.intern(text);
                     on_word(Some((field, text, word, origin)));
                     word.term.into_iter().for_each(&mut count);
@@ -251,7 +251,7 @@ impl<'a> TermCache<'a> {
             return &self.terms[place.clone()];
         }
         let start = self.terms.len();
-        words::each(&text.read(), |said, _| self.terms.extend(index.intern(said).term));
+        words::each(&text.searched(), |said, _| self.terms.extend(index.intern(said).term));
         self.places.insert(text, start..self.terms.len());
         &self.terms[start..]
     }

@@ -55,6 +55,9 @@ const NEAR_ENOUGH: f32 = 0.45;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
+/// So many scores are added up for one part of a query. Terms that more tools have than fit in, and so tell the least, are
+/// left out.
+const SCORES: usize = 1 << 20;
 
 /// A searchable catalog. A tool's number is its place in the order in which tools were given.
 #[derive(Debug)]
@@ -137,10 +140,14 @@ impl Engine {
         first.clear = !rivals && answered >= ANSWERED && self.is_near(query, first.tool);
     }
 
-    /// Whether a tool is meant by a query, whatever others are: it has enough of its words, and is near it.
-    pub fn fits(&self, query: &str, tool: u32) -> bool {
+    /// The best `limit` tools of which each is meant by the query, whatever others are: it has enough of the query's words,
+    /// and is near it.
+    pub fn search_meant(&self, query: &str, limit: usize) -> Vec<Hit> {
+        let hits = self.search(query, limit, None);
         let query = Query::read(query, &self.index, self.embeddings.as_ref());
-        self.answered(&query, tool) >= ANSWERED && self.is_near(&query, tool)
+        let is_meant =
+            |hit: &Hit| self.answered(&query, hit.tool) >= ANSWERED && self.is_near(&query, hit.tool);
+        hits.into_iter().filter(is_meant).collect()
     }
 
     /// The share of the query's words that a tool has, weighted by their rarity.
@@ -181,7 +188,18 @@ impl Engine {
         let said: Vec<TermId> = terms.iter().filter(|term| term.said).map(|term| term.id).collect();
         let related = self.synonyms.of(&said);
         let related = related.into_iter().map(|id| (id, SYNONYM));
-        for (id, weight) in terms.iter().map(|term| (term.id, term.weight)).chain(related) {
+        let mut all: Vec<(TermId, f32)> =
+            terms.iter().map(|term| (term.id, term.weight)).chain(related).collect();
+        let count = |id: TermId| self.index.postings(id, within).len();
+        if all.iter().map(|(id, _)| count(*id)).sum::<usize>() > SCORES {
+            let mut room = SCORES;
+            all.sort_by_key(|(id, _)| count(*id));
+            all.retain(|(id, _)| {
+                room = room.saturating_sub(count(*id));
+                room > 0
+            });
+        }
+        for (id, weight) in all {
             for posting in self.index.postings(id, within) {
                 scratch.add(posting.tool, weight * posting.value);
             }

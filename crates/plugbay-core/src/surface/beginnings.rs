@@ -4,6 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::name::ServerName;
 
+/// Of a longer beginning only this much counts: a lookup must not cost more with every length that a server invents.
+const LONGEST: usize = 256;
+
 /// The literal beginnings of templates, or directories, each with the servers that have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Beginnings {
@@ -13,7 +16,8 @@ pub(super) struct Beginnings {
 }
 
 impl Beginnings {
-    pub(super) fn add(&mut self, beginning: String, server: &ServerName) {
+    pub(super) fn add(&mut self, mut beginning: String, server: &ServerName) {
+        beginning.truncate(beginning.floor_char_boundary(LONGEST));
         self.lengths.insert(beginning.len());
         self.servers.entry(beginning).or_default().insert(server.clone());
     }

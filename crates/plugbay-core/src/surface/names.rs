@@ -46,12 +46,9 @@ pub struct Names {
     unlisted_remotes: Vec<ServerName>,
     undecided: OnceLock<Cost>,
     list: OnceLock<ToolList>,
+    /// Where the tools of each server stand.
+    by_server: OnceLock<BTreeMap<ServerName, Vec<u32>>>,
 }
-
-/// Definitions of more bytes than this are not read to be counted: the error is small by then.
-const READ_TO_COUNT: usize = 256 << 10;
-/// Bytes of a definition to a token, roughly.
-const BYTES_PER_TOKEN: usize = 5;
 
 impl Names {
     fn new(catalog: &Catalog, layout: &Layout, resources: &Resources, rules: NameRules) -> Self {
@@ -83,7 +80,7 @@ impl Names {
         let remotes = unlisted.clone().filter(|(_, exposure)| exposure.remote);
         let unlisted_remotes = remotes.map(|(server, _)| server.clone()).collect();
         let unlisted = unlisted.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-        let (undecided, list) = (OnceLock::new(), OnceLock::new());
+        let (undecided, list, by_server) = Default::default();
         Self {
             tools,
             places,
@@ -97,6 +94,7 @@ impl Names {
             unlisted_remotes,
             undecided,
             list,
+            by_server,
         }
     }
 
@@ -144,7 +142,14 @@ impl Names {
 
     /// The tools of one server.
     pub fn of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Found> {
-        self.tools.iter().filter(move |found| found.target.server == *server)
+        let by_server = self.by_server.get_or_init(|| {
+            let mut places: BTreeMap<ServerName, Vec<u32>> = BTreeMap::new();
+            for (place, found) in (0..).zip(&self.tools) {
+                places.entry(found.target.server.clone()).or_default().push(place);
+            }
+            places
+        });
+        by_server.get(server).into_iter().flatten().map(|place| &self.tools[*place as usize])
     }
 
     /// Those of them that models may call.
@@ -165,9 +170,7 @@ impl Names {
     pub fn undecided(&self) -> Cost {
         *self.undecided.get_or_init(|| {
             let tools = self.tools.iter().filter(|found| found.mode.is_none() && found.is_for_model());
-            let bytes: usize = tools.clone().map(|found| found.tool.definition.len()).sum();
-            let tokens = if bytes > READ_TO_COUNT { bytes / BYTES_PER_TOKEN } else { cost(tools.clone()) };
-            Cost { tools: tools.count(), tokens }
+            Cost { tools: tools.clone().count(), tokens: cost(tools) }
         })
     }
 

@@ -18,14 +18,19 @@ use crate::{
     search::{EmbeddingTable, Engine, Explanation, Hit},
 };
 
-/// So few tools are indexed in a moment.
+/// So few tools are indexed in a moment, if their definitions have no more bytes than this.
 const FEW: usize = 200;
+const SHORT: usize = 512 << 10;
+/// With more tools, or more bytes of definitions, an answer about them may take longer than a moment.
+const MANY: usize = 5_000;
+const LONG: usize = 8 << 20;
 
 /// Finds tools in one snapshot, under the names of one host.
 #[derive(Debug)]
 pub struct ToolIndex {
     names: Arc<Names>,
     index: Arc<Index>,
+    length: OnceLock<usize>,
 }
 
 /// The index of one catalog: the same for all hosts, whatever names they know its tools by. It is made when it
@@ -47,7 +52,7 @@ struct Made {
 
 impl ToolIndex {
     pub(super) fn new(names: Arc<Names>, index: Arc<Index>) -> Self {
-        Self { names, index }
+        Self { names, index, length: OnceLock::new() }
     }
 
     /// Makes the index, if nobody has.
@@ -61,7 +66,17 @@ impl ToolIndex {
 
     /// Nobody has to wait long for an answer.
     pub fn is_quick(&self) -> bool {
-        self.is_ready() || self.names.len() <= FEW
+        self.is_ready() || self.names.len() <= FEW && self.length() <= SHORT
+    }
+
+    /// To search, or to tell of many tools, may take longer than a moment.
+    pub fn is_large(&self) -> bool {
+        self.names.len() > MANY || self.length() > LONG
+    }
+
+    /// How many bytes all definitions have.
+    fn length(&self) -> usize {
+        *self.length.get_or_init(|| self.names.iter().map(|found| found.tool.definition.len()).sum())
     }
 
     /// The best tools for a query, best first; of one server, if it is named.

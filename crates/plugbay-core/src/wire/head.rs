@@ -334,9 +334,7 @@ impl<'a> Envelope<'a> {
                 let kind = Kind::Result { id: id.ok_or(Fault::Id)? };
                 Ok(Head { kind, payload: Some(result.clone()) })
             }
-            (None, None, Some(error)) => {
-                Ok(Head { kind: Kind::Error { id }, payload: Some(error.clone()) })
-            }
+            (None, None, Some(error)) => Ok(Head { kind: Kind::Error { id }, payload: Some(error.clone()) }),
             _ => Err(Fault::Shape),
         }
     }
@@ -450,7 +448,9 @@ mod tests {
     #[test]
     fn a_long_number_is_no_id() {
         for (digits, fits) in [(64, true), (65, false), (100_000, false)] {
-            for message in [r#"{"jsonrpc":"2.0","id":#,"method":"a"}"#, r#"{"jsonrpc":"2.0","id":-#,"result":{}}"#] {
+            for message in
+                [r#"{"jsonrpc":"2.0","id":#,"method":"a"}"#, r#"{"jsonrpc":"2.0","id":-#,"result":{}}"#]
+            {
                 let read = Head::read(message.replace('#', &"9".repeat(digits)).as_bytes());
                 assert_eq!(read.is_ok(), fits, "{digits}");
                 assert!(read.is_ok() || read.is_err_and(|refused| refused.id.is_none()));

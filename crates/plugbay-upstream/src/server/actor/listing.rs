@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{ITEM_LIMIT, ItemKind, Items, Offer, Tool},
+    catalog::{ItemKind, Offer},
     declaration::Declaration,
     era::Era,
     exchange::Ticket,
@@ -16,7 +16,7 @@ use super::{
         message::ListTerms,
         opening::Opened,
         request,
-        state::listing::{Listing, Step},
+        state::listing::{Listed, Listing, Step},
     },
     Actor, Waiting,
 };
@@ -84,7 +84,7 @@ impl Actor {
     fn continue_listing(&mut self, step: Step) {
         match step {
             Step::Request(listing) => self.request_page(listing),
-            Step::Complete(tools, stock) => self.listed(tools, stock),
+            Step::Complete(listed) => self.listed(listed),
         }
     }
 
@@ -150,11 +150,12 @@ impl Actor {
         }
     }
 
-    fn listed(&mut self, tools: Vec<Tool>, stock: Items) {
+    fn listed(&mut self, listed: Listed) {
         let Some(link) = self.links.up_mut() else { return };
+        let Listed { tools, items, left_out } = listed;
         let tools = link.callable(tools);
-        if tools.len() >= ITEM_LIMIT {
-            tracing::warn!(server = %self.spec.name, "plugbay uses only the first {ITEM_LIMIT} of its tools");
+        if let Some(left_out) = &left_out {
+            tracing::warn!(server = %self.spec.name, "its lists are too large: plugbay leaves out {left_out}");
         }
         let changed_meanwhile = self.listing.schedule.completed();
         self.login.served();
@@ -162,7 +163,8 @@ impl Actor {
         self.links.trim_later(self.now);
         let Opened { info, instructions, capabilities, extensions, .. } = &self.opened;
         let offer = Offer::new(self.speech.dialect, info.clone(), instructions.clone(), tools)
-            .with_items(*capabilities, stock)
+            .with_items(*capabilities, items)
+            .without(left_out)
             .extended(extensions.clone());
         let offer = if self.spec.sanitize { offer.without_hidden() } else { offer };
         self.report_hidden(&offer);
