@@ -263,7 +263,9 @@ fn effective<'a, I: Iterator<Item = &'a Entry>>(
 /// Models and hosts write names with other separators, and then it is not clear which server is meant.
 fn warn_of_twins(chosen: &[(usize, &Entry, Option<Filter>)], reports: &mut [Report<'_>]) {
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
-    for (index, entry, _) in chosen.iter().filter(|(_, entry, _)| !entry::is_disabled(&entry.server)) {
+    let counts =
+        |entry: &Entry| ServerName::parse(&entry.key.value).is_ok() && !entry::is_disabled(&entry.server);
+    for (index, entry, _) in chosen.iter().filter(|(_, entry, _)| counts(entry)) {
         let key = &entry.key.value;
         if let Some(other) = known.insert(name::folded(key), key) {
             let message = format!("{} and {} differ only in separators", quote(key), quote(other));
