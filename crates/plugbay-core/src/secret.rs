@@ -57,11 +57,19 @@ impl KnownSecrets {
         Self::sorted(self.0.iter().cloned().chain(likely).collect())
     }
 
-    /// The text with something else in the place of every secret.
+    /// The text with something else in the place of every secret. Of a text that was cut, and ends in `…` therefore, the
+    /// beginning of a secret is left out too.
     pub fn hide<'a>(&self, text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
-        self.0.iter().fold(text.into(), |text, (secret, shown)| {
+        let hidden = self.0.iter().fold(text.into(), |text, (secret, shown)| {
             if text.contains(secret.expose()) { text.replace(secret.expose(), shown).into() } else { text }
-        })
+        });
+        if let Some(cut) = hidden.strip_suffix(HIDDEN)
+            && let Some(start) =
+                self.0.iter().filter_map(|(secret, _)| begins_at_end(cut, secret.expose())).min()
+        {
+            return format!("{}{HIDDEN}", &cut[..start]).into();
+        }
+        hidden
     }
 
     pub fn is_empty(&self) -> bool {
@@ -73,6 +81,13 @@ impl KnownSecrets {
         pairs.sort_by_key(|(value, _)| Reverse(value.expose().len()));
         Self(pairs.into())
     }
+}
+
+/// Where the beginning of a secret stands at the end of a text.
+fn begins_at_end(text: &str, secret: &str) -> Option<usize> {
+    let lengths = (SHORTEST..secret.len()).rev().filter(|length| secret.is_char_boundary(*length));
+    let mut found = lengths.filter(|length| text.ends_with(&secret[..*length]));
+    found.next().map(|length| text.len() - length)
 }
 
 /// Without the values.
@@ -96,6 +111,7 @@ mod tests {
         let text = "hunter2-and-more, hunter2, a-query-value, yes, /usr/bin/program, short";
         assert_eq!(known.hide(text), "${B}, ${A}, …, yes, /usr/bin/program, short");
         assert!(matches!(known.hide("nothing"), Cow::Borrowed("nothing")));
+        assert_eq!(known.hide("cut: hunter2-and-m…"), "cut: …", "half a secret");
         assert_eq!(format!("{known:?}"), r#"["${B}", "…", "${A}"]"#);
     }
 

@@ -258,17 +258,10 @@ impl Peer {
 
     /// The error that a response with an error status stands for. The response may repeat the request.
     pub(super) async fn status_error(&self, response: Response) -> TransportError {
-        match status_error(response).await {
-            TransportError::Status { code, text, challenge } => {
-                let sent =
-                    self.credentials.as_ref().map(|credentials| credentials.sent()).unwrap_or_default();
-                let words = sent.iter().flat_map(|value| value.expose().split_whitespace());
-                let secrets = self.secrets.and_likely(words.map(|word| (word.into(), HIDDEN.to_owned())));
-                let hide = |text: String| secrets.hide(text).into_owned();
-                TransportError::Status { code, text: hide(text), challenge: challenge.map(hide) }
-            }
-            error => error,
-        }
+        let sent = self.credentials.as_ref().map(|credentials| credentials.sent()).unwrap_or_default();
+        let words = sent.iter().flat_map(|value| value.expose().split_whitespace());
+        let secrets = self.secrets.and_likely(words.map(|word| (word.into(), HIDDEN.to_owned())));
+        status_error(response, &secrets).await
     }
 
     async fn endpoint(&self) -> Result<Url, TransportError> {
@@ -335,12 +328,12 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMu
 }
 
 /// The error that a response with an error status stands for.
-async fn status_error(mut response: Response) -> TransportError {
+async fn status_error(mut response: Response, secrets: &KnownSecrets) -> TransportError {
     let code = response.status().as_u16();
-    let challenge = challenge(&response);
+    let challenge = challenge(&response).map(|text| secrets.hide(text).into_owned());
     let mut text = match location(&response) {
         Some(url) if response.status().is_redirection() => {
-            format!("it redirects to {}", redirect_target(response.url(), &url))
+            secrets.hide(format!("it redirects to {}", redirect_target(response.url(), &url))).into_owned()
         }
         _ => String::new(),
     };
@@ -355,7 +348,8 @@ async fn status_error(mut response: Response) -> TransportError {
         let line = page.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
         let markup = |line: &&[u8]| line.trim_ascii_start().starts_with(b"<");
         text = line.filter(|line| !markup(line)).map(clean).unwrap_or_default();
-        text = text.chars().take(ERROR_TEXT).collect();
+        // Before it is cut: nobody would know the first half of a secret.
+        text = secrets.hide(text).chars().take(ERROR_TEXT).collect();
     }
     TransportError::Status { code, text, challenge }
 }

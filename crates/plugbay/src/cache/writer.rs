@@ -48,23 +48,20 @@ fn run<T>(inbox: &Receiver<T>, mut write: impl FnMut(&T) -> io::Result<()>) {
         };
         let is_last = matches!(next, Err(RecvTimeoutError::Disconnected));
         waiting.extend(next);
-        // In their order; if one cannot be written, the others cannot be either.
-        let outcome = waiting
-            .iter()
-            .try_fold(0, |written, job| write(job).map(|()| written + 1).map_err(|error| (written, error)));
-        match outcome {
-            Ok(_) => {
-                if std::mem::take(&mut is_broken) {
-                    tracing::info!("the cache is written again");
-                }
-                waiting.clear();
+        let mut problem: Option<io::Error> = None;
+        waiting.retain(|job| {
+            // One lock is for all files, and each would wait for it.
+            let is_locked = problem.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
+            let written = if is_locked { return true } else { write(job) };
+            written.map_err(|error| problem = Some(error)).is_err()
+        });
+        waiting.drain(..waiting.len().saturating_sub(WAITING));
+        match problem {
+            None if std::mem::take(&mut is_broken) => tracing::info!("the cache is written again"),
+            Some(error) if !std::mem::replace(&mut is_broken, true) => {
+                tracing::warn!("the cache cannot be written: {error}; plugbay tries again");
             }
-            Err((written, error)) => {
-                waiting.drain(..written.max(waiting.len().saturating_sub(WAITING)));
-                if !std::mem::replace(&mut is_broken, true) {
-                    tracing::warn!("the cache cannot be written: {error}; plugbay tries again");
-                }
-            }
+            _ => {}
         }
         if is_last {
             return;
@@ -93,5 +90,18 @@ mod tests {
         writer.send(2);
         writer.finish();
         assert_eq!(attempts.iter().collect::<Vec<_>>(), [1, 2]);
+    }
+    #[test]
+    fn a_write_that_always_fails_holds_up_no_other() {
+        let (written, seen) = mpsc::channel();
+        let writer = Writer::start(move |job: &u32| {
+            if *job == 1 {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            written.send(*job).map_err(io::Error::other)
+        });
+        [1, 2, 3].into_iter().for_each(|job| writer.send(job));
+        writer.finish();
+        assert_eq!(seen.iter().collect::<Vec<_>>(), [2, 3]);
     }
 }

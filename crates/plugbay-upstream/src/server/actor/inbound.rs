@@ -180,7 +180,8 @@ impl Actor {
         let count = self.links.malformed;
         if count.is_power_of_two() {
             tracing::warn!(server = %self.spec.name, count, "{error}");
-            self.keep_line(&message[..message.len().min(200)]);
+            let cut: &[u8] = if message.len() > 200 { "…".as_bytes() } else { b"" };
+            self.keep_line(&[&message[..message.len().min(200)], cut].concat());
         }
         if count >= MALFORMED_LIMIT {
             self.give_up(format!("sends nothing but unusable messages: {error}"));

@@ -69,8 +69,13 @@ fn files_that_cannot_be_read_are_reported() {
         summary.starts_with("error: there is no such file; correct the path after `--config`"),
         "{summary}"
     );
-    let summary = place.summary(&place.load(Some("folder")));
-    assert!(summary.starts_with("error: cannot be read: "), "{summary}");
+    let pipe = std::process::Command::new("mkfifo").arg(place.path("project/pipe")).status();
+    assert!(pipe.unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", place.path("project/device")).unwrap();
+    for name in ["folder", "pipe", "device"] {
+        let summary = place.summary(&place.load(Some(name)));
+        assert!(summary.starts_with("error: cannot be read: this is not a regular file"), "{summary}");
+    }
 }
 
 #[test]
