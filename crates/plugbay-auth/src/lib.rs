@@ -23,3 +23,9 @@ mod token;
 pub use discovery::DiscoveryError;
 pub use header_source::HeaderSource;
 pub use server_login::{Clock, LoggedOut, LoginError, LoginFlow, LoginSettings, ServerLogin};
+
+/// What fuzz targets call.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::challenge::{Challenge, parse as parse_challenges};
+}

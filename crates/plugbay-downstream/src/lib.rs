@@ -10,6 +10,8 @@ mod connected_hosts;
 mod context;
 mod destination;
 mod dispatch;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gateway;
 mod host_view;
 pub mod http;
