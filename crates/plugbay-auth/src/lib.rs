@@ -8,6 +8,8 @@ mod challenge;
 mod client;
 mod discovery;
 mod freshness;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod header_source;
 mod http;
 pub mod keychain;
@@ -23,9 +25,3 @@ mod token;
 pub use discovery::DiscoveryError;
 pub use header_source::HeaderSource;
 pub use server_login::{Clock, LoggedOut, LoginError, LoginFlow, LoginSettings, ServerLogin};
-
-/// What fuzz targets call.
-#[cfg(fuzzing)]
-pub mod fuzzing {
-    pub use crate::challenge::{Challenge, parse as parse_challenges};
-}
