@@ -11,6 +11,8 @@ mod context;
 pub mod descriptors;
 mod destination;
 mod dispatch;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gateway;
 mod host_view;
 pub mod http;

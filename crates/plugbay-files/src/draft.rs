@@ -19,7 +19,7 @@ use crate::{folder_of, regular};
 
 const PREFIX: &str = ".plugbay-draft-";
 /// How often a draft may be lost to another process that takes it for abandoned before it is locked.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 64;
 
 /// Whether a write waits for the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,10 +56,14 @@ pub(crate) fn replace(
 
 /// Whether this is a draft whose writer has ended.
 pub fn is_abandoned(path: &Path) -> bool {
+    lock_abandoned(path).is_some()
+}
+
+/// A draft whose writer has ended. While this is held, nobody else can take it for their own.
+fn lock_abandoned(path: &Path) -> Option<File> {
     let is_draft = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
-    is_draft
-        && regular(OpenOptions::new().read(true), path, OFlags::NOFOLLOW)
-            .is_ok_and(|file| file.try_lock().is_ok())
+    let open = || regular(OpenOptions::new().read(true), path, OFlags::NOFOLLOW).ok();
+    is_draft.then(open)?.filter(|file| file.try_lock().is_ok())
 }
 
 /// A new, empty file for its owner alone.
@@ -89,7 +93,7 @@ fn sweep_once(folder: &Path) {
 
 pub(crate) fn sweep(folder: &Path) {
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        if is_abandoned(&path) {
+        if let Some(_held) = lock_abandoned(&path) {
             let _ = fs::remove_file(path); // another process may have been faster
         }
     }

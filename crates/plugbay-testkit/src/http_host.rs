@@ -72,6 +72,10 @@ impl HttpGateway {
         &self.address
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn connect(&self) -> HttpHost {
         let stream = TcpStream::connect(&self.address).expect("the gateway listens");
         stream.set_read_timeout(Some(patience(DEADLINE))).expect("a timeout");

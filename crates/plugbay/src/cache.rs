@@ -288,6 +288,14 @@ fn render(server: &str, lists: &[KnownList]) -> Option<String> {
     serde_json::to_string(&stored).ok()
 }
 
+#[cfg(fuzzing)]
+pub(crate) fn rewritten(text: &[u8]) -> Option<String> {
+    match parse(text)? {
+        CachedLists::Lists(lists) => render("", &lists),
+        CachedLists::Absent | CachedLists::NoAnswer => None,
+    }
+}
+
 fn definitions(items: &[Item]) -> Vec<&RawValue> {
     items.iter().filter_map(|item| raw(&item.definition)).collect()
 }

@@ -52,7 +52,7 @@ pub struct Framer {
 
 #[derive(Debug)]
 struct Dropped {
-    start: Bytes,
+    start: BytesMut,
     end: BytesMut,
     rest: Rest,
 }
@@ -248,14 +248,13 @@ impl Framer {
     }
 
     fn drop_message(&mut self, rest: Rest) -> Option<Incoming> {
-        let start = Bytes::copy_from_slice(&self.buffer[..START_KEPT.min(self.buffer.len())]);
         self.searched = 0;
-        self.dropping = Some(Dropped { start, end: BytesMut::new(), rest });
+        self.dropping = Some(Dropped { start: BytesMut::new(), end: BytesMut::new(), rest });
         self.drop_on()
     }
 
     fn drop_on(&mut self) -> Option<Incoming> {
-        let Dropped { end, rest, .. } = self.dropping.as_mut()?;
+        let Dropped { start, end, rest } = self.dropping.as_mut()?;
         let (gone, complete) = match rest {
             Rest::ToNewline => match memchr::memchr(b'\n', &self.buffer) {
                 Some(newline) => (newline + 1, true),
@@ -267,6 +266,7 @@ impl Framer {
                 (gone, *count == 0)
             }
         };
+        start.extend_from_slice(&self.buffer[..gone.min(START_KEPT - start.len())]);
         end.extend_from_slice(&self.buffer[gone.saturating_sub(END_KEPT)..gone]);
         end.advance(end.len().saturating_sub(END_KEPT));
         self.buffer.advance(gone);
@@ -274,7 +274,7 @@ impl Framer {
             return None;
         }
         let Dropped { start, end, .. } = self.dropping.take()?;
-        Some(Incoming::TooLong { start, end: end.freeze() })
+        Some(Incoming::TooLong { start: start.freeze(), end: end.freeze() })
     }
 
     fn trim_start(&mut self) {
@@ -428,6 +428,26 @@ mod tests {
                 assert_eq!(feed(&mut framer, &stream), std::slice::from_ref(&expected));
             }
             assert_eq!(feed(&mut framer, b"{}\n"), [message("{}")]);
+        }
+    }
+
+    #[test]
+    fn the_start_of_an_overlong_message_is_kept_however_it_is_read() {
+        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"{}\"}}", "x".repeat(3000));
+        let streams =
+            [format!("{body}\n{{}}\n"), format!("Content-Length: {}\r\n\r\n{body}{{}}\n", body.len())];
+        for stream in streams {
+            for size in [1, 20, 30, 900, stream.len()] {
+                let mut framer = Framer::new(2000);
+                let chunks = stream.as_bytes().chunks(size);
+                let items: Vec<Incoming> = chunks.flat_map(|chunk| feed(&mut framer, chunk)).collect();
+                let [Incoming::TooLong { start, .. }, last] = &items[..] else { panic!("{items:?}") };
+                assert_eq!(
+                    (&start[..], last),
+                    (&body.as_bytes()[..START_KEPT], &message("{}")),
+                    "reads of {size}"
+                );
+            }
         }
     }
 
