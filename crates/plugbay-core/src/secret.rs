@@ -60,16 +60,15 @@ impl KnownSecrets {
     /// The text with something else in the place of every secret. Of a text that was cut, and ends in `…` therefore, the
     /// beginning of a secret is left out too.
     pub fn hide<'a>(&self, text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
-        let hidden = self.0.iter().fold(text.into(), |text, (secret, shown)| {
-            if text.contains(secret.expose()) { text.replace(secret.expose(), shown).into() } else { text }
-        });
-        if let Some(cut) = hidden.strip_suffix(HIDDEN)
-            && let Some(start) =
-                self.0.iter().filter_map(|(secret, _)| begins_at_end(cut, secret.expose())).min()
-        {
-            return format!("{}{HIDDEN}", &cut[..start]).into();
+        let mut text = text.into();
+        let beginnings =
+            |cut: &str| self.0.iter().filter_map(|(secret, _)| begins_at_end(cut, secret.expose())).min();
+        if let Some(start) = text.strip_suffix(HIDDEN).and_then(beginnings) {
+            text = format!("{}{HIDDEN}", &text[..start]).into();
         }
-        hidden
+        self.0.iter().fold(text, |text, (secret, shown)| {
+            if text.contains(secret.expose()) { text.replace(secret.expose(), shown).into() } else { text }
+        })
     }
 
     pub fn is_empty(&self) -> bool {

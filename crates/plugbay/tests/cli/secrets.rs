@@ -58,7 +58,10 @@ fn the_excerpt_of_a_file_holds_no_token_and_shows_the_host_of_an_address() {
 fn telling(status: u16) -> Endpoint {
     Endpoint::answering(move |asked| {
         let headers: Vec<String> = asked.headers.iter().map(|(_, value)| value.clone()).collect();
-        let body = format!("no {} {} {SECRET}-pass", asked.path, headers.join(" "));
+        let mut body = format!("no {} {}", asked.path, headers.join(" "));
+        if asked.path.contains("/mcp") {
+            body = format!("{SECRET}-pass {body}"); // it has decoded the header
+        }
         let location = ("location", "/login?next=canary-7f3a-query");
         let kind = ("content-type", if status == 200 { "application/json" } else { "text/plain" });
         Play::Answer { status, headers: vec![location, kind], body }
@@ -125,7 +128,8 @@ fn no_command_and_no_state_file_holds_a_secret_whatever_fails() {
     let mut gateway = gateway.spawn().unwrap();
     let mut input = gateway.stdin.take().unwrap();
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-    writeln!(input, "{hello}\n{}", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).unwrap();
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    writeln!(input, "{hello}\n{ready}").unwrap();
     let names: Vec<String> = servers.as_object().unwrap().keys().cloned().collect();
     for (id, name) in names.iter().enumerate() {
         let call = json!({ "jsonrpc": "2.0", "id": id + 1, "method": "tools/call", "params": { "name": format!("{name}__x"), "arguments": {} } });
