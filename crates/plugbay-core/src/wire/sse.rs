@@ -44,6 +44,8 @@ enum Data {
 /// How much of an over-long message is kept to tell whose it was.
 const START_KEPT: usize = 1024;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// Stands for the end of a line of data. A line feed would end the message where lines do.
+const BETWEEN_LINES: &[u8] = b"\t";
 const DATA: &[u8] = b"data:";
 /// A line that means nothing.
 const COMMENT: &[u8] = b":";
@@ -144,7 +146,7 @@ impl SseDecoder {
     fn data_too_long(&mut self, value: &[u8]) {
         let before = match &self.data {
             Data::None => Vec::new(),
-            Data::Some(data) => [&data[..START_KEPT.min(data.len())], b" "].concat(),
+            Data::Some(data) => [&data[..START_KEPT.min(data.len())], BETWEEN_LINES].concat(),
             Data::TooLong(_) => return,
         };
         let start = [&before, &value[..START_KEPT.min(value.len())]].concat();
@@ -174,7 +176,7 @@ impl SseDecoder {
         match &mut self.data {
             Data::None => self.data = Data::Some(value),
             Data::Some(data) => {
-                data.extend_from_slice(b"\t");
+                data.extend_from_slice(BETWEEN_LINES);
                 data.extend_from_slice(&value);
             }
             Data::TooLong(_) => {}
