@@ -457,8 +457,7 @@ mod tests {
     fn only_a_result_of_this_type_requires_input() {
         let read = |result: &str| {
             let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
-            let found =
-                InputRequired::read(message.as_bytes(), &Head::read(message.as_bytes()).unwrap());
+            let found = InputRequired::read(message.as_bytes(), &Head::read(message.as_bytes()).unwrap());
             let text = |span: Option<Span>| span.map(|span| message[span].to_owned());
             found.map(|found| (text(found.requests), text(found.state)))
         };

@@ -100,9 +100,7 @@ impl Request {
         let mut seen = [false; UNAMBIGUOUS.len()];
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
             for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
-                if folds_to(&member.key, key)
-                    && (std::mem::replace(seen, true) || member.key != key)
-                {
+                if folds_to(&member.key, key) && (std::mem::replace(seen, true) || member.key != key) {
                     request.ambiguous = Some(key);
                 }
             }

@@ -4,7 +4,8 @@
 /// `encoding/json`, Java's `equalsIgnoreCase`), and there a few other letters fold to ASCII ones.
 pub fn folds_to(key: &str, name: &str) -> bool {
     // No letter that folds to an ASCII one has more than three bytes.
-    key.len() <= 3 * name.len() && key.chars().map(folded).eq(name.bytes().map(|byte| byte.to_ascii_lowercase().into()))
+    key.len() <= 3 * name.len()
+        && key.chars().map(folded).eq(name.bytes().map(|byte| byte.to_ascii_lowercase().into()))
 }
 
 fn folded(letter: char) -> char {

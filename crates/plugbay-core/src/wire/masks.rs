@@ -1,6 +1,9 @@
 //! Questions about 64 bytes at once, each answered by one number with a bit for each byte.
 
-#![expect(clippy::inline_always, reason = "a call costs more than an answer: measured, the scan is twice as fast")]
+#![expect(
+    clippy::inline_always,
+    reason = "a call costs more than an answer: measured, the scan is twice as fast"
+)]
 
 use wide::u8x16;
 

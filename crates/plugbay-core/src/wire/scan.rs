@@ -4,7 +4,10 @@
 //! bits ([`super::masks`]); only brackets and numbers are looked at one by one. The scan says yes or no. If it says no,
 //! [`super::cursor`] tells what is wrong, and where.
 
-#![expect(clippy::inline_always, reason = "the parts of the loop share registers: measured, it is twice as fast")]
+#![expect(
+    clippy::inline_always,
+    reason = "the parts of the loop share registers: measured, it is twice as fast"
+)]
 
 use super::{DEPTH_LIMIT, Span, masks::Block};
 
@@ -303,7 +306,9 @@ fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
 fn is_escape(text: &[u8]) -> bool {
     match text {
         [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => true,
-        [b'u', digits @ ..] => digits.first_chunk::<4>().is_some_and(|four| four.iter().all(u8::is_ascii_hexdigit)),
+        [b'u', digits @ ..] => {
+            digits.first_chunk::<4>().is_some_and(|four| four.iter().all(u8::is_ascii_hexdigit))
+        }
         _ => false,
     }
 }

@@ -127,7 +127,10 @@ mod tests {
     fn reconnects_back_off_whatever_retry_a_server_sends() {
         let doubled = [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000];
         assert_eq!(pauses(None, false, AT_ONCE), doubled);
-        assert_eq!(pauses(Some(0), false, AT_ONCE), [50, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
+        assert_eq!(
+            pauses(Some(0), false, AT_ONCE),
+            [50, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]
+        );
         assert_eq!(pauses(Some(1_000_000_000_000), false, AT_ONCE), [300_000; 9]);
         assert_eq!(pauses(Some(u64::MAX), true, LONGEST), [300_000; 9]);
     }

@@ -58,7 +58,9 @@ impl ReadMessage {
     pub(crate) fn answered_id(&self) -> Option<&[u8]> {
         let message = &self.message;
         match &self.head {
-            Ok(Head { kind: Kind::Result { id } | Kind::Error { id: Some(id) }, .. }) => Some(&message[id.clone()]),
+            Ok(Head { kind: Kind::Result { id } | Kind::Error { id: Some(id) }, .. }) => {
+                Some(&message[id.clone()])
+            }
             Ok(_) => None,
             Err(Malformed { answers: Some(id), .. }) => Some(&message[id.clone()]),
             Err(_) => Head::id_of_truncated_response(message, message),

@@ -51,7 +51,8 @@ fn members_of_the_envelope_are_found_in_every_place_of_a_block() {
 
 #[test]
 fn depth_is_counted() {
-    let nested = |depth: usize| [b"{\"a\":".repeat(depth - 1), b"{}".to_vec(), b"}".repeat(depth - 1)].concat();
+    let nested =
+        |depth: usize| [b"{\"a\":".repeat(depth - 1), b"{}".to_vec(), b"}".repeat(depth - 1)].concat();
     assert!(found(&nested(64)).is_some());
     assert!(found(&nested(65)).is_none());
     assert!(found(&nested(100_000)).is_none());

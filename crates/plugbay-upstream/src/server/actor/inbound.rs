@@ -41,7 +41,8 @@ impl Actor {
                     match (ticket(&message[id.clone()]), answers) {
                         (Some(ticket), _) => self.response(ticket, message, head),
                         (None, Some(ticket)) => {
-                            let fault = format!("its id is {:?} instead of {}", text(&message[id.clone()]), ticket.0);
+                            let fault =
+                                format!("its id is {:?} instead of {}", text(&message[id.clone()]), ticket.0);
                             self.malformed(&message, Some(ticket), fault);
                         }
                         (None, None) => {}
