@@ -1,14 +1,11 @@
 //! Answers of a server over HTTP that are JSON, or nearly: the host gets their exact bytes or an error.
 
-use self::corpus::{VALUES, Verdict};
 use super::{
     harness::{Harness, Setup},
     peer::Request,
     sse,
 };
-
-#[path = "../../../../plugbay-core/src/wire/corpus.rs"]
-mod corpus;
+use crate::server::tests::broken_answers::corpus::{self, VALUES, Verdict};
 
 fn check(verdict: Verdict, result: &[u8], end: &str) {
     let shown = String::from_utf8_lossy(result);
@@ -33,7 +30,7 @@ async fn answers_by(send: impl Fn(Request, &[u8])) {
 
 #[tokio::test]
 async fn a_json_body_arrives_as_it_was_sent_or_ends_its_call_with_an_error() {
-    answers_by(|request, response| request.json_bytes(response)).await;
+    answers_by(Request::json_bytes).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use self::corpus::{VALUES, Verdict};
 use super::harness::{Harness, Setup};
 
 #[path = "../../../../plugbay-core/src/wire/corpus.rs"]
-mod corpus;
+pub(crate) mod corpus;
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_stdio_arrives_as_it_was_sent_or_ends_its_call_with_an_error() {
@@ -22,7 +22,7 @@ async fn an_answer_over_stdio_arrives_as_it_was_sent_or_ends_its_call_with_an_er
             match verdict {
                 Verdict::Whole => assert_eq!(end.as_bytes(), result, "{shown}"),
                 Verdict::Broken => {
-                    assert!(end.contains("'s' sent an answer that cannot be forwarded: "), "{shown}: {end}")
+                    assert!(end.contains("'s' sent an answer that cannot be forwarded: "), "{shown}: {end}");
                 }
             }
             assert_eq!(harness.calls.ends_of(call).len(), 1, "{shown}");
