@@ -4,6 +4,8 @@
 //! them and finds the few fields a gateway needs, [`Draft`] and [`Frame`] replace them; the payload
 //! between is never rebuilt.
 
+#[cfg(test)]
+mod corpus;
 mod cursor;
 mod draft;
 mod frame;

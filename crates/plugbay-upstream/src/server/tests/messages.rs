@@ -69,11 +69,11 @@ async fn messages_that_answer_no_request_are_ignored() {
     let call = harness.call("a");
     let request = peer.expect_call("a").await;
     let words = [
-        r##"{"jsonrpc":"2.0","id":"0#","result":{}}"##,
-        r##"{"jsonrpc":"2.0","id":"+#","result":{}}"##,
+        r#"{"jsonrpc":"2.0","id":"0#","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":"+#","result":{}}"#,
         r##"{"jsonrpc":"2.0","id":"# ","result":{}}"##,
         r##"{"jsonrpc":"2.0","id":["#"],"result":{}}"##,
-        r##"{"jsonrpc":"2.0","id":{"id":#},"result":{}}"##,
+        r#"{"jsonrpc":"2.0","id":{"id":#},"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":true,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":-#,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":#000,"result":{}}"#,
