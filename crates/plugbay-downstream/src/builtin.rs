@@ -131,10 +131,8 @@ fn described(session: &Session, snapshot: &Snapshot, names: &[String]) -> Reply 
         }
         let found = snapshot.names.alike(name);
         servers.extend(found.map(|found| &found.target.server));
-        let text = found.map_or_else(
-            || unknown(session, snapshot, name),
-            |found| reply::definition(&found.definition()),
-        );
+        let text = found
+            .map_or_else(|| unknown(session, snapshot, name), |found| reply::definition(&found.definition()));
         room = room.saturating_sub(text.len());
         told.push(text);
     }

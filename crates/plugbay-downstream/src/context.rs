@@ -3,12 +3,7 @@
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
-use plugbay_core::{
-    era::Era,
-    size_limit,
-    surface::Snapshot,
-    wire::Frame,
-};
+use plugbay_core::{era::Era, size_limit, surface::Snapshot, wire::Frame};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 

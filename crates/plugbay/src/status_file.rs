@@ -100,6 +100,9 @@ pub struct ServerStatus {
     /// It is behind a URL, and so has no process here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remote: bool,
+    /// What plugbay leaves out of its lists, because they are too large.
+    #[serde(default, rename = "leftOut", skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
     /// Why it has failed, also while it is being started again.
     #[serde(flatten)]
     pub trouble: Option<StartFailure>,
@@ -212,6 +215,11 @@ fn servers(
             instance_limit: shared.and_then(|shared| shared.limit),
             folder: shared.and_then(|shared| shared.folder.clone()),
             remote: shared.is_some_and(|shared| shared.remote),
+            left_out: snapshot
+                .catalog
+                .get(&name)
+                .and_then(|entry| entry.offer.left_out)
+                .map(|left_out| left_out.to_string()),
             name: name.to_string(),
         }
     };

@@ -267,7 +267,8 @@ impl<'a> Opened<'a> {
         written.extend(self.names.iter().filter_map(|key| Some((*key, self.text(key)?))));
         let lengths = written.iter().map(|(key, name)| size_limit::check_length(key, name, size_limit::NAME));
         let of_server = self.envelope.server.zip(server.as_deref());
-        let of_server = of_server.map(|(key, server)| size_limit::check_length(key, server, size_limit::NAME));
+        let of_server =
+            of_server.map(|(key, server)| size_limit::check_length(key, server, size_limit::NAME));
         if let Some(Err(too_long)) = lengths.chain(of_server).find(Result::is_err) {
             return refuse(too_long.to_string());
         }

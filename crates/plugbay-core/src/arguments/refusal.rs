@@ -51,7 +51,9 @@ impl Problem {
             place,
             message,
             fragment: Some(schema.whole(at)).filter(|at| at.is_object()).map(|at| cut(&at.to_string())),
-            example: example(schema, at).map(|example| example.to_string()).filter(|text| text.len() <= EXAMPLE),
+            example: example(schema, at)
+                .map(|example| example.to_string())
+                .filter(|text| text.len() <= EXAMPLE),
         }
     }
 

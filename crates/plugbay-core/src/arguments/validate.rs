@@ -92,7 +92,8 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn verdict(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
-        if depth == 0 || !self.schema.step(cost(at, json)) {
+        // The cost itself is only reckoned as long as there are steps.
+        if depth == 0 || !self.schema.step(1) || !self.schema.step(cost(at, json)) {
             return Verdict::Unsure;
         }
         let Value::Object(keywords) = at else {
@@ -189,9 +190,7 @@ impl Check<'_> {
             let mut seen = HashSet::new();
             !items.iter().all(|item| seen.insert(canonical(item)))
         };
-        if !Length::of(at, "minItems", "maxItems").allows(|| items.len())
-            || unique && doubled()
-        {
+        if !Length::of(at, "minItems", "maxItems").allows(|| items.len()) || unique && doubled() {
             return Verdict::No;
         }
         let inner = items

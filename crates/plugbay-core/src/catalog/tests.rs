@@ -35,7 +35,8 @@ fn a_page_keeps_definitions_as_they_came() {
         br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"zeta":1.0,"name":"a","description":"x\u00e9"},{"nameless":1}],"nextCursor":"p2"}}"#,
     );
     let head = crate::wire::Head::read(&message).unwrap();
-    let (definitions, cursor) = read_page(&message, &head.payload.unwrap(), ItemKind::Tool, &mut Allowance::default());
+    let (definitions, cursor) =
+        read_page(&message, &head.payload.unwrap(), ItemKind::Tool, &mut Allowance::default());
     let tools: Vec<Tool> = definitions.into_iter().filter_map(Tool::parse).collect();
     assert_eq!(tools[0].definition, r#"{"zeta":1.0,"name":"a","description":"x\u00e9"}"#);
     assert_eq!(tools[0].description().unwrap(), "xé");

@@ -151,7 +151,10 @@ mod tests {
             let endless = piece.repeat((4 << 20) / piece.len());
             assert!(nearest(&endless, [endless.as_str(), "git__status"]).is_empty());
             assert!(nearest("git__statuz", [endless.as_str(), "git__status"]) == ["git__status"]);
-            assert!(is_slip(&endless, &endless[piece.chars().next().unwrap().len_utf8()..]) || piece == "é\u{301}");
+            assert!(
+                is_slip(&endless, &endless[piece.chars().next().unwrap().len_utf8()..])
+                    || piece == "é\u{301}"
+            );
         }
     }
 

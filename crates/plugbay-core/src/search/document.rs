@@ -220,8 +220,9 @@ mod tests {
     fn only_the_first_texts_of_a_definition_are_searched() {
         let long = "word ".repeat(100_000);
         let properties = (0..50_000).map(|n| format!(r#""p{n}":{{}}"#)).collect::<Vec<_>>().join(",");
-        let definition =
-            format!(r#"{{"name":"t","description":"{long}","inputSchema":{{"properties":{{{properties}}}}}}}"#);
+        let definition = format!(
+            r#"{{"name":"t","description":"{long}","inputSchema":{{"properties":{{{properties}}}}}}}"#
+        );
         let tool = Tool::parse(Bytes::from(definition)).unwrap();
         let (mut texts, mut bytes) = (0, 0);
         each_text("s", &tool, &mut |_, text| {

@@ -145,7 +145,8 @@ impl Engine {
     pub fn search_meant(&self, query: &str, limit: usize) -> Vec<Hit> {
         let hits = self.search(query, limit, None);
         let query = Query::read(query, &self.index, self.embeddings.as_ref());
-        let is_meant = |hit: &Hit| self.answered(&query, hit.tool) >= ANSWERED && self.is_near(&query, hit.tool);
+        let is_meant =
+            |hit: &Hit| self.answered(&query, hit.tool) >= ANSWERED && self.is_near(&query, hit.tool);
         hits.into_iter().filter(is_meant).collect()
     }
 

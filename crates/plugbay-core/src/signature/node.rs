@@ -88,7 +88,8 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn members(&self, key: &str) -> Vec<(String, Self)> {
-        let Some((object, json)) = self.get(key).and_then(|object| Some((object.clone(), object.read()?))) else {
+        let Some((object, json)) = self.get(key).and_then(|object| Some((object.clone(), object.read()?)))
+        else {
             return Vec::new();
         };
         let member =

@@ -138,9 +138,8 @@ async fn wait_for_servers(context: RequestContext<'_>, names: &[String]) -> Down
     for (at, name) in names.iter().enumerate() {
         let_others_run(at).await;
         let concerned = activate::concerned(name, &snapshot).into_iter();
-        servers.extend(
-            concerned.filter(|server| listed_elsewhere(snapshot.mode_of(server, &view)).is_none()),
-        );
+        servers
+            .extend(concerned.filter(|server| listed_elsewhere(snapshot.mode_of(server, &view)).is_none()));
     }
     let down = warmed_up(context, &servers).await;
     let snapshot = session.snapshot();

@@ -221,7 +221,8 @@ fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -
     let query = query.map_err(|too_long| too_long.to_string())?;
     let query = query.or_else(|| sentence(&call.arguments).filter(|_| mode == arguments::Mode::Repair));
     let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
-    size_limit::check_length("query", &query, size_limit::REQUEST).map_err(|too_long| too_long.to_string())?;
+    size_limit::check_length("query", &query, size_limit::REQUEST)
+        .map_err(|too_long| too_long.to_string())?;
     Ok(SuiteCall::Agent(AgentRequest { query, server: Some(server.to_string()) }))
 }
 

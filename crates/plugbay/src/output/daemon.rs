@@ -163,6 +163,7 @@ mod tests {
             instance_limit: (scope == Scope::Session).then_some(8),
             folder: (scope == Scope::Project).then(|| "/home/ann/web".to_owned()),
             remote: false,
+            left_out: None,
             trouble: None,
         };
         DaemonServer { status, memory: pid.map(|_| 52_000_000) }

@@ -16,7 +16,7 @@ pub(in crate::server) struct Listing {
     stock: Items,
     pages: usize,
     cursor: Option<Bytes>,
-    allowance: Allowance,
+    allowance: Box<Allowance>,
 }
 
 /// Everything that a server has listed.
@@ -40,7 +40,7 @@ impl Listing {
         let mut item_kinds: Vec<ItemKind> = capabilities.item_kinds().collect();
         item_kinds.reverse();
         let (tools, stock) = (Vec::new(), Items::default());
-        let allowance = Allowance::default();
+        let allowance = Box::default();
         Self { item_kinds, tools, stock, pages: 0, cursor: None, allowance }.next_step()
     }
 
@@ -171,7 +171,11 @@ mod tests {
     }
 
     /// The parts of a listing that a server has filled with these pages, again and again, until it was stopped.
-    fn filled(capabilities: ServerCapabilities, definition: impl Fn(usize) -> String, per_page: usize) -> Listed {
+    fn filled(
+        capabilities: ServerCapabilities,
+        definition: impl Fn(usize) -> String,
+        per_page: usize,
+    ) -> Listed {
         let mut step = Listing::begin(capabilities);
         for number in 0.. {
             step = match step {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::failure::Failure;
+use plugbay_core::{catalog::LeftOut, failure::Failure};
 use plugbay_hosts::{
     Entry,
     known::{Host, Scope},
@@ -136,6 +136,8 @@ pub struct Offered {
     pub shown: usize,
     /// Resources and prompts.
     pub others: usize,
+    /// What plugbay leaves out of its lists.
+    pub left_out: Option<LeftOut>,
 }
 
 impl Examination {

@@ -174,5 +174,6 @@ fn outcome(
         others: count(|offer| {
             offer.resources.len() + offer.templates.len() + offer.prompts.len() + offer.skills.len()
         }),
+        left_out: entry.and_then(|entry| entry.offer.left_out),
     })
 }
