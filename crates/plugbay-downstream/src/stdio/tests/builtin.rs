@@ -88,8 +88,6 @@ async fn arguments_of_builtin_tools_have_a_limit_that_is_told() {
         ("describe_tool", "names", json!(vec!["s__ecko"; 101])),
         ("execute_tool", "name", json!(long("天"))),
         ("execute_read_tool", "name", json!(long("s__"))),
-        ("gateway_activate", "name", json!(long("{a,"))),
-        ("gateway_activate", "names", json!([long("*")])),
     ] {
         let (text, failed) = said(&mut harness, tool, json!({ argument: value })).await;
         let is_told = text.contains(&format!("`{argument}` is too long")) && text.contains("the limit is");
@@ -110,7 +108,7 @@ async fn describe_tool_with_many_names_answers_all_of_them() {
     let mut harness = harness().await;
     let names = [vec!["s__echo"; 50], vec!["s__ecko"; 50]].concat();
     let (text, failed) = said(&mut harness, "describe_tool", json!({ "names": names })).await;
-    let known = text.lines().filter(|line| line.starts_with(r#"{"name":"s__echo""#)).count();
+    let known = text.matches(r#""name":"s__echo""#).count();
     assert!(known == 50 && text.matches("There is no tool").count() == 50 && !failed, "{text}");
 }
 
