@@ -465,24 +465,32 @@ pub fn read_page(
     item_kind: ItemKind,
     allowance: &mut Allowance,
 ) -> (Vec<Bytes>, Option<Bytes>) {
-    let Some(array) = Members::find(message, result, item_kind.list_key()) else {
-        return (Vec::new(), None);
-    };
+    let (mut array, mut next) = (None, None);
+    for member in Members::of(message, result).flatten() {
+        match &*member.key {
+            "nextCursor" => next = Some(member.value),
+            key if key == item_kind.list_key() => array = Some(member.value),
+            _ => {}
+        }
+    }
+    let Some(array) = array else { return (Vec::new(), None) };
     let mut definitions = Vec::new();
     let mut cursor = Cursor::new(&message[..array.end], array.start);
     let mut read = || -> Result<(), ScanError> {
         let mut walk = Walk::open(&mut cursor, b'[', 0)?;
-        while !allowance.is_spent() && walk.advance(&mut cursor)? {
+        while walk.advance(&mut cursor)? {
             let definition = cursor.value(1)?;
             if allowance.takes(definition.len()) {
                 // Copied out of the message, so that one definition does not keep a whole page alive.
                 definitions.push(Bytes::copy_from_slice(&message[definition]));
+            } else if allowance.is_spent() {
+                break;
             }
         }
         Ok(())
     };
     let _ = read(); // the definitions before an error count
-    let cursor = Members::find(message, result, "nextCursor")
+    let cursor = next
         .map(|span| message.slice(span))
         .filter(|cursor| cursor.starts_with(b"\"") && &cursor[..] != b"\"\"");
     (definitions, cursor)

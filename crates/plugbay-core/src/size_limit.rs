@@ -1,6 +1,6 @@
 //! Size limits for data from outside: arguments of built-in tools, and definitions of servers.
 //!
-//! Work on such data must not grow faster than the data, and the data must have an end. `docs/operations.md` lists these limits.
+//! Work on such data must not grow faster than the data, and the data must have an end. `docs/modes.md` lists these limits.
 
 /// The longest name of a tool, server or skill, or pattern of names, in bytes: the arguments `name`, `names`, `server`,
 /// `subtool`. A server's tool with a longer name is left out.
@@ -60,3 +60,6 @@ pub fn check_length(argument: &'static str, text: &str, limit: usize) -> Result<
 pub fn check_names(argument: &'static str, size: usize) -> Result<(), TooLong> {
     if size <= NAMES { Ok(()) } else { Err(TooLong { argument, size, limit: NAMES, unit: "names" }) }
 }
+
+#[cfg(test)]
+mod generated;

@@ -349,17 +349,22 @@ impl Publisher {
         let snapshot = Snapshot::new(Arc::clone(&self.catalog), Arc::clone(&self.config.layout), settled);
         self.prepare(&snapshot);
         let before = Arc::clone(&self.snapshots.borrow().names);
-        for name in snapshot.names.collisions.iter().filter(|name| !before.collisions.contains(name)) {
+        for name in
+            snapshot.names.collisions.iter().filter(|name| before.collisions.binary_search(name).is_err())
+        {
             tracing::warn!(
                 "two tools want the name {name}: plugbay shows neither; rename one in the configuration"
             );
         }
-        for name in snapshot.names.shadowed.iter().filter(|name| !before.shadowed.contains(name)) {
+        for name in snapshot.names.shadowed.iter().filter(|name| before.shadowed.binary_search(name).is_err())
+        {
             tracing::warn!(
                 "{name} is a local tool, or reads like one, and also a remote one: plugbay shows the remote one with its remote's name in front"
             );
         }
-        for name in snapshot.names.ambiguous.iter().filter(|name| !before.ambiguous.contains(name)) {
+        for name in
+            snapshot.names.ambiguous.iter().filter(|name| before.ambiguous.binary_search(name).is_err())
+        {
             tracing::warn!(
                 "{name} is ambiguous without its server's name: plugbay shows it with that name in front"
             );

@@ -103,6 +103,9 @@ pub struct ServerStatus {
     /// Definitions with hidden characters, since it has listed them.
     #[serde(default, rename = "hiddenCharacters", skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
+    /// What plugbay leaves out of its lists, because they are too large.
+    #[serde(default, rename = "leftOut", skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
     /// Why it has failed, also while it is being started again.
     #[serde(flatten)]
     pub trouble: Option<StartFailure>,
@@ -216,6 +219,11 @@ fn servers(
             folder: shared.and_then(|shared| shared.folder.clone()),
             remote: shared.is_some_and(|shared| shared.remote),
             hidden: hidden(&name, snapshot),
+            left_out: snapshot
+                .catalog
+                .get(&name)
+                .and_then(|entry| entry.offer.left_out)
+                .map(|left_out| left_out.to_string()),
             name: name.to_string(),
         }
     };

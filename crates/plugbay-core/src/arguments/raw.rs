@@ -109,17 +109,35 @@ pub(super) fn entries(json: &[u8]) -> Vec<Entry<'_>> {
     Members::of(json, &(0..json.len())).flatten().map(entry).collect()
 }
 
-/// A key that stands twice in one object, at any depth: what it means depends on who reads it.
+/// A key that stands twice in one object, at any depth: what it means depends on who reads it. Every byte is read once.
 pub(super) fn doubled(json: &[u8]) -> Option<String> {
-    match Kind::of(json) {
-        Kind::Object => {
-            let entries = entries(json);
-            let mut seen = HashSet::new();
-            let twice = entries.iter().find(|entry| !seen.insert(&entry.key)).map(|entry| entry.key.clone());
-            twice.or_else(|| entries.iter().find_map(|entry| doubled(&entry.value)))
+    let mut cursor = Cursor::new(json, 0);
+    let mut open: Vec<(Walk, Option<HashSet<Cow<'_, str>>>)> = Vec::new();
+    loop {
+        match cursor.peek().ok()? {
+            b'{' => open.push((Walk::open(&mut cursor, b'{', 0).ok()?, Some(HashSet::new()))),
+            b'[' => open.push((Walk::open(&mut cursor, b'[', 0).ok()?, None)),
+            _ => {
+                cursor.value(0).ok()?;
+            }
         }
-        Kind::Array => list(json).into_iter().find_map(doubled),
-        _ => None,
+        loop {
+            let (walk, keys) = open.last_mut()?;
+            if !walk.advance(&mut cursor).ok()? {
+                open.pop();
+                continue;
+            }
+            if let Some(keys) = keys {
+                let (key, _) = cursor.string().ok()?;
+                cursor.expect(b':').ok()?;
+                let key = string_value(&json[key])?;
+                if keys.contains(&key) {
+                    return Some(key.into_owned());
+                }
+                keys.insert(key);
+            }
+            break;
+        }
     }
 }
 

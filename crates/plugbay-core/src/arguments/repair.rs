@@ -21,6 +21,8 @@ use super::{
 const STEPS: usize = 1_000;
 const READ: usize = 16 << 10;
 const DEPTH: u32 = 100;
+/// To compare a value with a choice, however spelt, takes so many steps.
+const CHOICE: usize = 8;
 /// So many alternatives are told of which none fits.
 const TOLD: usize = 8;
 /// So many keys are named that an object takes.
@@ -200,6 +202,9 @@ impl<'s> Repairer<'s> {
             });
         }
         if let Some(choices) = schema::choices(at) {
+            if !schema.step(CHOICE * choices.len()) {
+                return Err(self.problem(at, place, "cannot be understood"));
+            }
             return match scalar::choose(&choices, json).filter(|_| self.repairing) {
                 Some((chosen, fault)) => {
                     self.note(place, fault);
@@ -232,6 +237,10 @@ impl<'s> Repairer<'s> {
         let mut found: Vec<(Vec<Repair>, Vec<u8>)> = Vec::new();
         let mut missed: Vec<Vec<Problem>> = Vec::new();
         for number in 0..ways {
+            // Each way may have a copy of the value.
+            if !self.step(json) {
+                return Err(self.problem(at, place, "cannot be understood"));
+            }
             let outcome = way(self, number);
             let repairs = self.repairs.split_off(before);
             match outcome {

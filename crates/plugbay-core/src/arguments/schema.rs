@@ -13,6 +13,8 @@ const STEPS: (usize, usize, usize) = (200_000, 4, 500_000);
 const MERGED: (usize, usize) = (100, 16);
 /// Problems are explained with parts of the schema as long as those have not this many bytes together.
 const EXPLAINED: usize = 1 << 20;
+/// There are seven types; of names that are none, no more than this are looked at.
+const TYPES: usize = 16;
 /// References lead to references, and parts have parts; what lies deeper than this says nothing.
 const DEPTH: u32 = 64;
 
@@ -188,7 +190,15 @@ fn merge(into: &mut Value, from: &Value, without: &[&str]) {
 pub(super) fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        Some(Value::Array(several)) => {
+            let mut types: Vec<&str> = Vec::new();
+            for name in several.iter().filter_map(Value::as_str) {
+                if types.len() < TYPES && !types.contains(&name) {
+                    types.push(name);
+                }
+            }
+            types
+        }
         _ if schema.get("properties").is_some() || schema.get("required").is_some() => vec!["object"],
         _ if schema.get("items").is_some() || schema.get("prefixItems").is_some() => vec!["array"],
         _ => Vec::new(),

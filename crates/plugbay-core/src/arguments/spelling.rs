@@ -14,6 +14,8 @@ use super::{
 };
 use crate::name::{folded, is_slip};
 
+/// To read so many bytes takes as long as a step.
+const READ: usize = 64;
 /// Shorter names differ in a letter because they are different names.
 const NEAR: usize = 4;
 /// Keys that are named by a pattern, or somewhere that is not looked up.
@@ -169,7 +171,10 @@ impl<'a> Level<'a> {
 /// Is every key in a value, at any depth, either named or nothing like a name?
 pub(super) fn is_clean(schema: &Schema, at: &[&Value], json: &[u8]) -> bool {
     let level = match Kind::of(json) {
-        Kind::Object | Kind::Array if !at.is_empty() => Level::of(schema, at),
+        // It is read again at each level of its parts.
+        Kind::Object | Kind::Array if !at.is_empty() && schema.step(1 + json.len() / READ) => {
+            Level::of(schema, at)
+        }
         _ => return true,
     };
     if Kind::of(json) == Kind::Array {

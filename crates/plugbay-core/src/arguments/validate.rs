@@ -92,7 +92,8 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn verdict(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
-        if depth == 0 || !self.schema.step(cost(at, json)) {
+        // The cost itself is only reckoned as long as there are steps.
+        if depth == 0 || !self.schema.step(1) || !self.schema.step(cost(at, json)) {
             return Verdict::Unsure;
         }
         let Value::Object(keywords) = at else {

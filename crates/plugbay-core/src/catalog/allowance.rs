@@ -10,6 +10,8 @@ use crate::size_limit;
 pub struct Allowance {
     bytes: usize,
     items: usize,
+    /// Nothing more is taken of the list that is being read.
+    ended: bool,
     left_out: LeftOut,
 }
 
@@ -26,14 +28,15 @@ pub struct LeftOut {
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self { bytes: size_limit::DEFINITIONS, items: size_limit::ITEMS, left_out: LeftOut::default() }
+        let (bytes, items) = (size_limit::DEFINITIONS, size_limit::ITEMS);
+        Self { bytes, items, ended: false, left_out: LeftOut::default() }
     }
 }
 
 impl Allowance {
     /// Begins with the list of the next kind.
     pub fn next_item_kind(&mut self) {
-        self.items = size_limit::ITEMS;
+        (self.items, self.ended) = (size_limit::ITEMS, false);
     }
 
     /// Is another definition of this length taken?
@@ -44,7 +47,7 @@ impl Allowance {
         }
         let (items, bytes) = (self.items.checked_sub(1), self.bytes.checked_sub(length));
         let (Some(items), Some(bytes)) = (items, bytes) else {
-            self.left_out.rest = true;
+            self.stop();
             return false;
         };
         (self.items, self.bytes) = (items, bytes);
@@ -62,14 +65,14 @@ impl Allowance {
         takes
     }
 
-    /// Notes that there is more than was read.
+    /// Leaves out the rest of the list.
     pub fn stop(&mut self) {
-        self.left_out.rest = true;
+        (self.ended, self.left_out.rest) = (true, true);
     }
 
     /// Is nothing more taken of this list?
     pub fn is_spent(&self) -> bool {
-        self.items == 0 || self.left_out.rest
+        self.ended
     }
 
     /// `None` if all was taken.
@@ -120,6 +123,8 @@ mod tests {
 
         let mut allowance = Allowance::default();
         assert_eq!((0..20_000).filter(|_| allowance.takes(1)).count(), size_limit::ITEMS);
-        assert!(allowance.left_out().unwrap().rest);
+        assert!(allowance.is_spent() && allowance.left_out().unwrap().rest);
+        allowance.next_item_kind();
+        assert!(!allowance.is_spent() && allowance.takes(1), "another list");
     }
 }

@@ -164,6 +164,7 @@ mod tests {
             folder: (scope == Scope::Project).then(|| "/home/ann/web".to_owned()),
             remote: false,
             hidden: Vec::new(),
+            left_out: None,
             trouble: None,
         };
         DaemonServer { status, memory: pid.map(|_| 52_000_000) }

@@ -54,6 +54,7 @@ impl GatewayStatus {
         }
         parts.extend(self.servers.iter().filter_map(|server| server.explanation(style)));
         parts.extend(self.servers.iter().filter_map(|server| server.hidden_characters(style)));
+        parts.extend(self.servers.iter().filter_map(ServerStatus::left_out));
         parts.extend(self.problems.iter().map(|problem| explained(problem, style)));
         parts.join("\n")
     }
@@ -152,6 +153,11 @@ impl ServerStatus {
         if self.instances > 1 { format!("{word} × {}", count(self.instances)) } else { word.to_owned() }
     }
 
+    fn left_out(&self) -> Option<String> {
+        let (indent, name, what) = (" ".repeat(INDENT), one_line(&self.name), self.left_out.as_deref()?);
+        Some(format!("{indent}{name}: its lists are too large: plugbay leaves out {}\n", one_line(what)))
+    }
+
     fn explanation(&self, style: Style) -> Option<String> {
         let reason = trouble(self.trouble.as_ref()?, 2 * INDENT, style);
         Some(format!("{}{}\n{reason}", " ".repeat(INDENT), style.bad(&one_line(&self.name))))
@@ -225,6 +231,7 @@ mod tests {
             folder: None,
             remote: false,
             hidden: Vec::new(),
+            left_out: (name == "notes").then(|| "2 definitions of more than 1 MiB".to_owned()),
             trouble: (state == ServerState::Error).then(|| StartFailure {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],
@@ -288,6 +295,8 @@ gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
     exited with code 1
     stderr  no port
     try     open it
+
+  notes: its lists are too large: plugbay leaves out 2 definitions of more than 1 MiB
 
   configuration
     unknown key `mod` (/c.jsonc:1:3)

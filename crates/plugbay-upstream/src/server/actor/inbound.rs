@@ -72,7 +72,9 @@ impl Actor {
                 caller.answered(ticket, answer);
                 self.responded(length, &caller);
             }
-            Some(Waiting::Listing(listing)) => self.page_received(listing, &message, &head),
+            Some(Waiting::Listing(listing)) => self.page_received(ticket, listing, message, head),
+            // It was answered before.
+            Some(Waiting::Page) => self.pending.register_for_ever(ticket, Waiting::Page),
             Some(Waiting::Subscription) => self.subscription_ended(&head),
             Some(Waiting::Nobody) | None => {}
         }
@@ -154,6 +156,7 @@ impl Actor {
                 let what = format!("did not list its tools: {}", error.failure_of(&self.spec));
                 self.page_failed(listing, what);
             }
+            Some(Waiting::Page) => self.pending.register_for_ever(ticket, Waiting::Page),
             Some(Waiting::Subscription) => self.subscription_lost(error),
             Some(Waiting::Nobody) | None => {}
         }
@@ -169,6 +172,7 @@ impl Actor {
             Some(Waiting::Listing(listing)) => {
                 self.page_failed(listing, format!("its list of tools is unusable: {error}"));
             }
+            Some(Waiting::Page) => self.pending.register_for_ever(ticket, Waiting::Page),
             // A late response is not kept: failures that other hosts read would show it.
             Some(Waiting::Subscription | Waiting::Nobody) | None => {}
         }

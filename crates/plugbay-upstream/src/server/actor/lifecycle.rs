@@ -355,7 +355,7 @@ impl Actor {
             Waiting::Listing(listing) => {
                 self.page_failed(listing, format!("did not list its tools within {} s", after.as_secs()));
             }
-            Waiting::Subscription | Waiting::Nobody => {}
+            Waiting::Page | Waiting::Subscription | Waiting::Nobody => {}
         }
     }
 

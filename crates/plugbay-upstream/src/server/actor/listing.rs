@@ -24,6 +24,30 @@ use crate::process::text::error_text;
 
 /// How long a server may take for a page of its skills. Its tools must not wait for them.
 const SKILLS_PATIENCE: Duration = Duration::from_secs(5);
+/// A page of more bytes than this is read in another thread, because it takes longer than a moment.
+const LONG_PAGE: usize = 1 << 20;
+
+/// What was read of a page.
+pub(super) enum PageRead {
+    Step(Step),
+    /// The server answered with this error.
+    Refused(Listing, String),
+    /// The answer is not a page.
+    Unusable(Listing, String),
+}
+
+impl PageRead {
+    /// `None`: the answer says nothing.
+    fn of(listing: Listing, message: &Bytes, head: &Head) -> Option<Self> {
+        let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
+        match (&head.kind, &head.payload, whole) {
+            (Kind::Result { .. }, Some(result), Ok(_)) => Some(Self::Step(listing.page(message, result))),
+            (_, Some(error), Ok(_)) => Some(Self::Refused(listing, error_text(message, error))),
+            (_, _, Err(fault)) => Some(Self::Unusable(listing, fault)),
+            _ => None,
+        }
+    }
+}
 
 /// So many definitions with hidden characters are named in the log.
 const MOST_TOLD: usize = 20;
@@ -105,28 +129,38 @@ impl Actor {
         self.pending.register(ticket, Waiting::Listing(listing), self.now, patience, patience);
     }
 
-    pub(super) fn page_received(&mut self, listing: Listing, message: &Bytes, head: &Head) {
+    pub(super) fn page_received(&mut self, ticket: Ticket, listing: Listing, message: Bytes, head: Head) {
         if let Some(watch) = &mut self.links.watch {
             watch.progressed();
         }
-        let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
-        match (&head.kind, &head.payload, whole) {
-            (Kind::Result { .. }, Some(result), Ok(_)) => {
-                self.continue_listing(listing.page(message, result));
-            }
-            (_, Some(error), Ok(_)) if listing.item_kind() != Some(ItemKind::Tool) => {
-                let (method, why) = (listing.method(), error_text(message, error));
+        if message.len() <= LONG_PAGE {
+            return self.take_page(PageRead::of(listing, &message, &head));
+        }
+        // If the server is gone when the page has been read, nobody waits for it any more.
+        self.pending.register_for_ever(ticket, Waiting::Page);
+        self.listing.reading.spawn_blocking(move || (ticket, PageRead::of(listing, &message, &head)));
+    }
+
+    pub(super) fn page_read(&mut self, ticket: Ticket, page: Option<PageRead>) {
+        if matches!(self.pending.get(ticket), Some(Waiting::Page)) {
+            self.pending.complete(ticket);
+            self.take_page(page);
+        }
+    }
+
+    fn take_page(&mut self, page: Option<PageRead>) {
+        match page {
+            Some(PageRead::Step(step)) => self.continue_listing(step),
+            Some(PageRead::Refused(listing, why)) if listing.item_kind() != Some(ItemKind::Tool) => {
                 let why = self.spec.secrets().hide(why);
-                tracing::warn!(server = %self.spec.name, method, "refused: {why}");
+                tracing::warn!(server = %self.spec.name, method = listing.method(), "refused: {why}");
                 self.continue_listing(listing.next_item_kind());
             }
-            (_, Some(error), Ok(_)) => {
-                self.list_failed(format!("refused to list its tools: {}", error_text(message, error)));
-            }
-            (_, _, Err(fault)) => {
+            Some(PageRead::Refused(_, why)) => self.list_failed(format!("refused to list its tools: {why}")),
+            Some(PageRead::Unusable(listing, fault)) => {
                 self.page_failed(listing, format!("its list of tools is unusable: {fault}"));
             }
-            _ => {}
+            None => {}
         }
     }
 
@@ -192,6 +226,6 @@ impl Actor {
     }
 
     fn is_listing(&self) -> bool {
-        self.pending.iter().any(|waiting| matches!(waiting, Waiting::Listing(_)))
+        self.pending.iter().any(|waiting| matches!(waiting, Waiting::Listing(_) | Waiting::Page))
     }
 }

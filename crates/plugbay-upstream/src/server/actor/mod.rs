@@ -23,16 +23,20 @@ use std::{
 use plugbay_core::{
     catalog::{Dialect, HiddenText},
     credentials::LoginOffer,
-    exchange::{Caller, ListChange},
+    exchange::{Caller, ListChange, Ticket},
     failure::{CallError, Failure},
     lifecycle::{Lifecycle, Patience},
     pending::Pending,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
 use self::{
     dialect::Speech,
     links::Links,
+    listing::PageRead,
     login::LoginState,
     start::{StartError, Started},
     start_watch::Watch,
@@ -92,6 +96,8 @@ struct ListingState {
     change_noted: Option<Arc<ListChange>>,
     /// The hidden characters that the log has told of.
     hidden: Option<Arc<HiddenText>>,
+    /// Long pages that are being read.
+    reading: JoinSet<(Ticket, Option<PageRead>)>,
 }
 
 /// The other ends of what handles of the server have.
@@ -104,6 +110,8 @@ struct HandleSide {
 enum Waiting {
     Host(Arc<dyn Caller>),
     Listing(Listing),
+    /// The page came, and is being read in another thread.
+    Page,
     /// `subscriptions/listen`, which a modern server answers only when it ends the subscription.
     Subscription,
     /// The response changes nothing.
@@ -124,6 +132,8 @@ enum Event {
     Closed,
     /// The retired link at this index has an event; `None`: it has unsent requests, or is done.
     Retired(usize, Option<LinkEvent>),
+    /// A long page was read.
+    Page(Ticket, Option<PageRead>),
     /// There are other credentials than those that needed a login.
     CredentialsChanged,
     /// The user can be told where to log in.
@@ -199,6 +209,7 @@ impl Actor {
             command = self.handles.inbox.recv() => Event::Command(command),
             slept = self.timer.fired() => Event::Tick { slept },
             event = self.login.next() => event,
+            Some(Ok((ticket, page))) = self.listing.reading.join_next() => Event::Page(ticket, page),
             (index, event) = links::next_retired(retired) => Event::Retired(index, event),
             event = links::next(current, slow_callers) => event,
         }
@@ -215,6 +226,7 @@ impl Actor {
             Event::Opened(Err(error)) => self.start_failed(error),
             Event::Link(event) | Event::Retired(_, Some(event)) => self.link_event(event),
             Event::Retired(index, None) => self.reclaim_unsent(index),
+            Event::Page(ticket, page) => self.page_read(ticket, page),
             Event::CredentialsChanged => self.credentials_changed(),
             Event::LoginBegun(outcome) => self.login_begun(&outcome),
             Event::LoginFailed(failure) => self.login_failed(&failure),

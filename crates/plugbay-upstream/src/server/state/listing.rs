@@ -16,7 +16,7 @@ pub(in crate::server) struct Listing {
     stock: Items,
     pages: usize,
     cursor: Option<Bytes>,
-    allowance: Allowance,
+    allowance: Box<Allowance>,
 }
 
 /// Everything that a server has listed.
@@ -40,7 +40,7 @@ impl Listing {
         let mut item_kinds: Vec<ItemKind> = capabilities.item_kinds().collect();
         item_kinds.reverse();
         let (tools, stock) = (Vec::new(), Items::default());
-        let allowance = Allowance::default();
+        let allowance = Box::default();
         Self { item_kinds, tools, stock, pages: 0, cursor: None, allowance }.next_step()
     }
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::{failure::Failure, secret::KnownSecrets};
+use plugbay_core::{catalog::LeftOut, failure::Failure, secret::KnownSecrets};
 use plugbay_hosts::{
     Entry,
     known::{Host, Scope},
@@ -138,6 +138,8 @@ pub struct Offered {
     pub others: usize,
     /// Definitions with hidden characters.
     pub hidden: Vec<String>,
+    /// What plugbay leaves out of its lists.
+    pub left_out: Option<LeftOut>,
 }
 
 impl Examination {

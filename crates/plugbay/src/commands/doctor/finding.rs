@@ -97,6 +97,7 @@ codes! {
     NoTools = "no-tools", Warning;
     ToolsHidden = "tools-hidden", Warning;
     HiddenCharacters = "hidden-characters", Warning;
+    ListTooLarge = "list-too-large", Warning;
     // plugbay's own files.
     CorruptCache = "corrupt-cache", Warning;
     StaleLock = "stale-lock", Warning;

@@ -178,5 +178,6 @@ fn outcome(
             .and_then(|entry| entry.offer.hidden.as_ref())
             .map(|hidden| hidden.lines())
             .unwrap_or_default(),
+        left_out: entry.and_then(|entry| entry.offer.left_out),
     })
 }

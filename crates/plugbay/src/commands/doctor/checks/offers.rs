@@ -7,6 +7,11 @@ use super::super::{
 
 pub fn check(facts: &ServerFacts) -> Option<Finding> {
     let offered = facts.offered()?;
+    if let Some(left_out) = offered.left_out {
+        let message = format!("Its lists are too large: plugbay leaves out {left_out}.");
+        let remedy = "let the server offer less, if it has settings for that, or report it to its authors";
+        return Some(Finding::of(Code::ListTooLarge, &facts.name, message, remedy));
+    }
     match (offered.tools, offered.shown, offered.others) {
         (0, _, 0) => {
             let message = "It works, but offers no tools, resources or prompts.";
