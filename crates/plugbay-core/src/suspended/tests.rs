@@ -129,8 +129,9 @@ fn server_requests_reach_a_modern_host_together_and_its_answers_the_server() {
 fn server_requests_that_wait_for_a_modern_host_are_limited() {
     let mut bench = Bench::new();
     let call = bench.call(1, Era::Modern, Bridge::HostReturns);
-    let large =
-        ServerRequest { message: Bytes::from(vec![b' '; MAX_REQUEST_BYTES + 1]), ..server_request(call, 1) };
+    let small = server_request(call, 1);
+    let padded = [&small.message[..], &vec![b' '; MAX_REQUEST_BYTES]].concat();
+    let large = ServerRequest { message: Bytes::from(padded), ..small };
     let refused = bench.table.server_request(call, large, bench.now);
     assert_eq!(refused, Err(ServerRequestError::TooMany));
     for id in 0..MAX_REQUESTS as u64 {
