@@ -1,8 +1,9 @@
-//! The table without a runtime: scripted cases.
+//! The table without a runtime: scripted cases, and seeded schedules in which every call must end exactly once.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use proptest::prelude::*;
 
 use super::{
     repeat::{MAX_REQUEST_BYTES, MAX_REQUESTS, MAX_REQUESTS_OF_CALL, MAX_ROUNDS},
@@ -129,8 +130,8 @@ fn server_requests_that_wait_for_a_modern_host_are_limited() {
     let mut bench = Bench::new();
     let call = bench.call(1, Era::Modern, Bridge::HostReturns);
     let small = server_request(call, 1);
-    let message = [&small.message[..], &vec![b' '; MAX_REQUEST_BYTES]].concat().into();
-    let large = ServerRequest { message, ..small };
+    let padded = [&small.message[..], &vec![b' '; MAX_REQUEST_BYTES]].concat();
+    let large = ServerRequest { message: Bytes::from(padded), ..small };
     let refused = bench.table.server_request(call, large, bench.now);
     assert_eq!(refused, Err(ServerRequestError::TooMany));
     for id in 0..MAX_REQUESTS as u64 {
@@ -318,4 +319,138 @@ fn calls_that_wait_for_hosts_are_limited() {
     }
     let late = bench.call(0, Era::Modern, Bridge::HostReturns);
     assert_eq!(bench.ask(late, 1), Err(ServerRequestError::TooMany));
+}
+
+/// What may happen next in a schedule.
+#[derive(Debug, Clone, Copy)]
+enum Move {
+    Begin(u8),
+    Answer(usize, u8),
+    Ask(usize),
+    HostReplies(usize, bool),
+    Return(usize),
+    Cancel(usize),
+    Wait(u64),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        (0..3u8).prop_map(Move::Begin),
+        (0..8usize, 0..3u8).prop_map(|(at, what)| Move::Answer(at, what)),
+        (0..8usize).prop_map(Move::Ask),
+        (0..8usize, any::<bool>()).prop_map(|(at, fails)| Move::HostReplies(at, fails)),
+        (0..8usize).prop_map(Move::Return),
+        (0..8usize).prop_map(Move::Cancel),
+        (1..400_000u64).prop_map(Move::Wait),
+    ];
+    proptest::collection::vec(one, 1..60)
+}
+
+/// Follows every call of a schedule: its latest ticket at the server, the open requests, and how often it ended.
+#[derive(Default)]
+struct Followed {
+    sent: Vec<Ticket>,
+    calls: Vec<Ticket>,
+    keys: Vec<Vec<String>>,
+    ended: Vec<usize>,
+}
+
+impl Followed {
+    fn note(&mut self, action: Option<Action<u32>>) {
+        match action {
+            Some(Action::Deliver(ended, _) | Action::Fail(ended, _) | Action::Expire(ended, _)) => {
+                self.end(ended.sent);
+            }
+            Some(Action::Send { call, sent, .. }) => {
+                let at = self.at(call);
+                self.sent[at] = sent;
+            }
+            Some(Action::AskHost { call, requests, .. }) => {
+                let at = self.at(call);
+                self.keys[at] = requests.into_iter().map(|request| request.key).collect();
+            }
+            Some(Action::Present { .. }) | None => {}
+        }
+    }
+
+    fn at(&self, call: Ticket) -> usize {
+        self.calls.iter().position(|known| *known == call).expect("a call of this schedule")
+    }
+
+    fn end(&mut self, sent: Ticket) {
+        let at = self.sent.iter().position(|known| *known == sent).expect("a call of this schedule");
+        self.ended[at] += 1;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn every_call_ends_exactly_once(moves in moves()) {
+        let (mut bench, mut followed) = (Bench::new(), Followed::default());
+        for step in moves {
+            let pick = |at: usize| followed.calls.get(at % followed.calls.len().max(1)).copied();
+            match step {
+                Move::Begin(kind) => {
+                    let host = u32::try_from(followed.calls.len()).unwrap();
+                    let call = match kind {
+                        0 => bench.call(host, Era::Modern, Bridge::HostReturns),
+                        1 => bench.polled_call(host),
+                        _ => bench.legacy_call(host),
+                    };
+                    followed.calls.push(call);
+                    followed.sent.push(call);
+                    followed.keys.push(Vec::new());
+                    followed.ended.push(0);
+                }
+                Move::Answer(at, what) => if let Some(call) = pick(at) {
+                    let sent = followed.sent[followed.at(call)];
+                    let answer = match what {
+                        0 => modern(ASKS),
+                        1 => legacy(BEGUN),
+                        _ => modern("{}"),
+                    };
+                    let action = bench.answer(sent, answer);
+                    followed.note(action);
+                },
+                Move::Ask(at) => if let Some(call) = pick(at) {
+                    let sent = followed.sent[followed.at(call)];
+                    let id = bench.tickets.next().0;
+                    let _ = bench.ask(sent, id);
+                },
+                Move::HostReplies(at, fails) => if let Some(call) = pick(at) {
+                    let index = followed.at(call);
+                    if let Some(key) = followed.keys[index].pop() {
+                        let result = if fails { Err("no".to_owned()) } else { Ok(Bytes::from_static(b"{}")) };
+                        let action = bench.table.host_answered(call, key, result, &bench.tickets);
+                        followed.note(action);
+                    }
+                },
+                Move::Return(at) => if let Some(call) = pick(at)
+                    && let Ok(resumed) = bench.resume(call, 0, &[])
+                {
+                    followed.note(resumed.action);
+                },
+                Move::Cancel(at) => if let Some(call) = pick(at)
+                    && let Some(ended) = bench.table.cancel(call)
+                {
+                    followed.end(ended.sent);
+                },
+                Move::Wait(milliseconds) => {
+                    for action in bench.wait(Duration::from_millis(milliseconds)) {
+                        followed.note(Some(action));
+                    }
+                }
+            }
+            prop_assert!(followed.ended.iter().all(|times| *times <= 1));
+        }
+        for call in followed.calls.clone() {
+            if let Some(ended) = bench.table.cancel(call) {
+                followed.end(ended.sent);
+            }
+        }
+        prop_assert!(followed.ended.iter().all(|times| *times == 1), "{:?}", followed.ended);
+        prop_assert!(bench.table.is_clean());
+    }
 }
