@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use plugbay_testkit::{Host, HttpGateway};
+use plugbay_testkit::HttpGateway;
 
 use crate::http;
 
@@ -19,6 +19,7 @@ pub(crate) const SERVER: &str = "fast";
 pub(crate) struct Neighbour {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Waits>,
+    begun: Instant,
 }
 
 /// How long each call took, and how many failed.
@@ -40,11 +41,6 @@ impl Neighbour {
         })
     }
 
-    /// Calls by another window.
-    pub(crate) fn over_stdio(host: Host) -> Self {
-        Self::calling(move || host.call("fast__echo", r#"{"n":1}"#).text().contains("\"content\""))
-    }
-
     fn calling(mut call: impl FnMut() -> bool + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -58,13 +54,13 @@ impl Neighbour {
             }
             waits
         });
-        Self { stop, thread }
+        Self { stop, thread, begun: Instant::now() }
     }
 
-    /// Ends after the call that is under way.
+    /// Ends after the call that is under way. One that is never answered has waited all the time.
     pub(crate) fn stop(self) -> Waits {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or(Waits { times: Vec::new(), failed: 1 })
+        self.thread.join().unwrap_or_else(|_| Waits { times: vec![self.begun.elapsed()], failed: 1 })
     }
 }
 

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::{http, neighbour, stub};
 
+/// How long a scenario waits for an answer that must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 pub(crate) struct Trial {
     pub(crate) gateway: PathBuf,
     pub(crate) quick: bool,
@@ -45,25 +48,10 @@ impl Trial {
         patience(if self.quick { time * 10 } else { time })
     }
 
-    /// The good server, which all sessions share, beside others.
-    pub(crate) fn config(&self, workspace: &Workspace, others: &[(&str, Script)]) -> Config {
-        let servers: Vec<(&str, Script)> =
-            [(neighbour::SERVER, Script::friendly())].into_iter().chain(others.iter().cloned()).collect();
-        workspace.config(&servers).top("defaults", json!({ "scope": "shared" }))
-    }
-
-    /// The entry of a hostile server of our own, which does what the files in its folder say.
-    pub(crate) fn stub(&self, workspace: &Workspace, name: &str, files: &[(&str, &str)]) -> Value {
-        let folder = workspace.path().join(name);
-        stub::write(&folder, files);
-        let own = std::env::current_exe().expect("own path");
-        json!({ "command": own, "args": [stub::FLAG, folder] })
-    }
-
     /// Starts `plugbay serve` on stdio and waits for these tools.
     pub(crate) fn open(&self, workspace: &Workspace, config: &Config, tools: &[&str]) -> Host {
         workspace.write_config(config);
-        let host = workspace.serve(&self.gateway);
+        let host = workspace.serve(&self.gateway).with_deadline(PATIENCE);
         host.initialize();
         host.await_tools(tools);
         host
@@ -93,12 +81,38 @@ impl Trial {
 
     /// Runs a command of plugbay to its end; its stdout and stderr.
     pub(crate) fn command(&self, workspace: &Workspace, args: &[&str]) -> String {
+        self.command_with(workspace, args, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn command_with(
+        &self,
+        workspace: &Workspace,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> String {
         let mut command = Command::new(&self.gateway);
         command.args(args).args(["--config"]).arg(workspace.config_path());
         command.current_dir(workspace.path()).env_clear().envs(workspace.environment());
+        command.envs(variables.iter().copied());
         let output = command.output().expect("plugbay runs");
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     }
+}
+
+/// The good server, which all sessions share, beside others.
+pub(crate) fn config(workspace: &Workspace, others: &[(&str, Script)]) -> Config {
+    let servers: Vec<(&str, Script)> =
+        [(neighbour::SERVER, Script::friendly())].into_iter().chain(others.iter().cloned()).collect();
+    workspace.config(&servers).top("defaults", json!({ "scope": "shared" }))
+}
+
+/// The entry of a hostile server of our own, which does what the files in its folder say.
+pub(crate) fn stub(workspace: &Workspace, name: &str, files: &[(&str, &str)]) -> Value {
+    let folder = workspace.path().join(name);
+    stub::write(&folder, files);
+    let own = std::env::current_exe().expect("own path");
+    json!({ "command": own, "args": [stub::FLAG, folder] })
 }
 
 /// Whether a text tells of a failure in one of these words.

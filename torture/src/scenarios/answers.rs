@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use plugbay_testkit::{Endpoint, Play, Workspace};
+use plugbay_testkit::{Endpoint, Host, Play, Workspace};
 use serde_json::{Value, json};
 
 use crate::{
     measure::milliseconds,
     scenario::{Outcome, Scenario},
-    trial::Trial,
+    trial::{self, Trial},
 };
 
 pub(crate) const ALL: &[Scenario] = &[
@@ -79,15 +79,14 @@ const SOUND: [&str; 6] = [
 fn broken_answers(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let folder = workspace.path().join("s");
-    let entry = trial.stub(&workspace, "s", &[]);
-    let config = trial.config(&workspace, &[]).entry("s", entry).options("s", json!({ "timeout": "3s" }));
+    let entry = trial::stub(&workspace, "s", &[]);
+    let config = trial::config(&workspace, &[]).entry("s", entry).options("s", json!({ "timeout": "3s" }));
     let host = trial.open(&workspace, &config, &["s__raw", "fast__echo"]);
     let mut outcome = Outcome::default();
     for (number, broken) in BROKEN.iter().enumerate() {
         let text = broken.replace("PAD", &"x".repeat(600));
         std::fs::write(folder.join("raw.answer"), text).expect("an answer");
-        let answer = host.call("s__raw", "{}");
-        note(&mut outcome, number, answer.text());
+        note(&mut outcome, number, &call(&host, "s__raw"));
     }
     // A message that the host cannot read has no id, so it would be missed above.
     for message in host.messages() {
@@ -97,6 +96,14 @@ fn broken_answers(trial: &Trial) -> Outcome {
     }
     outcome.faults.truncate(6);
     outcome.figure(format!("{} broken answers", BROKEN.len()))
+}
+
+/// Calls a tool; its answer, or a line that nobody can read.
+fn call(host: &Host, tool: &str) -> String {
+    let id = host.start_call(tool, "{}").to_string();
+    let unread = |text: &str| serde_json::from_str::<Value>(text).is_err();
+    let answer = host.expect("an answer", |m| m.is_response() && m.id() == Some(&id) || unread(m.text()));
+    answer.text().to_owned()
 }
 
 fn note(outcome: &mut Outcome, number: usize, text: &str) {
@@ -115,12 +122,11 @@ fn broken_answers_http(trial: &Trial) -> Outcome {
         let entry = json!({ "url": format!("{}/mcp", endpoint.url()), "plugbay": { "timeout": "3s" } });
         let host = trial.open(
             &workspace,
-            &trial.config(&workspace, &[]).entry("s", entry),
+            &trial::config(&workspace, &[]).entry("s", entry),
             &["s__t0", "fast__echo"],
         );
         for number in 0..BROKEN.len() {
-            let answer = host.call(&format!("s__t{number}"), "{}");
-            note(&mut outcome, number, answer.text());
+            note(&mut outcome, number, &call(&host, &format!("s__t{number}")));
         }
         let unread = host.messages().into_iter().find(|m| serde_json::from_str::<Value>(m.text()).is_err());
         outcome.check(unread.is_none(), || format!("a line that is no JSON reached the host: {unread:?}"));
@@ -173,8 +179,8 @@ fn with_type(play: Play) -> Play {
 fn sound_answers(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let folder = workspace.path().join("s");
-    let entry = trial.stub(&workspace, "s", &[]);
-    let host = trial.open(&workspace, &trial.config(&workspace, &[]).entry("s", entry), &["s__raw"]);
+    let entry = trial::stub(&workspace, "s", &[]);
+    let host = trial.open(&workspace, &trial::config(&workspace, &[]).entry("s", entry), &["s__raw"]);
     let mut outcome = Outcome::default();
     for sound in SOUND {
         for padding in [0, 600, 100_000] {
@@ -191,8 +197,8 @@ fn sound_answers(trial: &Trial) -> Outcome {
 fn wrong_id_kind(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let answer = r#"{"jsonrpc":"2.0","id":"%ID%","result":{"content":[]}}"#;
-    let entry = trial.stub(&workspace, "s", &[("raw.answer", answer)]);
-    let config = trial.config(&workspace, &[]).entry("s", entry).options("s", json!({ "timeout": "8s" }));
+    let entry = trial::stub(&workspace, "s", &[("raw.answer", answer)]);
+    let config = trial::config(&workspace, &[]).entry("s", entry).options("s", json!({ "timeout": "8s" }));
     let host = trial.open(&workspace, &config, &["s__raw"]);
     let start = Instant::now();
     host.call("s__raw", "{}");
@@ -204,7 +210,7 @@ fn wrong_id_kind(trial: &Trial) -> Outcome {
 
 fn long_id(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let host = trial.open(&workspace, &trial.config(&workspace, &[]), &["fast__echo"]);
+    let host = trial.open(&workspace, &trial::config(&workspace, &[]), &["fast__echo"]);
     let mut outcome = Outcome::default();
     for id in ["7".repeat(5000), format!("\"{}\"", "i".repeat(5000)), format!("-{}", "9".repeat(400))] {
         host.request_as(&id, "tools/call", r#"{"name":"fast__echo","arguments":{}}"#);

@@ -10,7 +10,7 @@ use crate::{
     measure::{mebibytes, milliseconds, peak, spread},
     neighbour::{Neighbour, beside},
     scenario::{Outcome, Scenario},
-    trial::Trial,
+    trial::{self, Trial},
 };
 
 pub(crate) const ALL: &[Scenario] = &[
@@ -53,7 +53,7 @@ fn compare(trial: &Trial, gateway: &HttpGateway, work: impl FnOnce() -> String) 
 fn slow_readers(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let big = Script::friendly().tool("big", r#"{"size":1000000}"#);
-    let gateway = trial.serve_http(&workspace, &trial.config(&workspace, &[("s", big)]), &[]);
+    let gateway = trial.serve_http(&workspace, &trial::config(&workspace, &[("s", big)]), &[]);
     let count = trial.times(50, 1000);
     let mut readers = Vec::new();
     compare(trial, &gateway, || {
@@ -69,7 +69,7 @@ fn slow_readers(trial: &Trial) -> Outcome {
 
 fn half_open(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let gateway = trial.serve_http(&workspace, &trial.config(&workspace, &[]), &[]);
+    let gateway = trial.serve_http(&workspace, &trial::config(&workspace, &[]), &[]);
     let mut streams = Vec::new();
     compare(trial, &gateway, || {
         for number in 0..500 {
@@ -89,7 +89,7 @@ fn half_open(trial: &Trial) -> Outcome {
 fn unread_answers(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let big = Script::friendly().tool("big", r#"{"size":8000000}"#);
-    let gateway = trial.serve_http(&workspace, &trial.config(&workspace, &[("s", big)]), &[]);
+    let gateway = trial.serve_http(&workspace, &trial::config(&workspace, &[("s", big)]), &[]);
     let pid = gateway.pid();
     let mut hosts = Vec::new();
     let (waits, ()) = beside(Neighbour::over_http(&gateway, None), || {

@@ -13,7 +13,7 @@ use plugbay_testkit::{Config, Host, Script, Workspace, patience};
 use crate::{
     measure::milliseconds,
     scenario::{Outcome, Scenario},
-    trial::{Trial, mentions},
+    trial::{self, Trial, mentions},
 };
 
 pub(crate) const ALL: &[Scenario] = &[
@@ -54,13 +54,13 @@ pub(crate) const ALL: &[Scenario] = &[
     },
 ];
 
-fn config(trial: &Trial, workspace: &Workspace) -> Config {
-    trial.config(workspace, &[("s", Script::friendly().set("instructions", r#""some words""#))])
+fn config(workspace: &Workspace) -> Config {
+    trial::config(workspace, &[("s", Script::friendly().set("instructions", r#""some words""#))])
 }
 
 /// Fills the cache, and returns its files.
 fn warm(trial: &Trial, workspace: &Workspace) -> Vec<PathBuf> {
-    trial.open(workspace, &config(trial, workspace), &["s__echo", "fast__echo"]).finish();
+    trial.open(workspace, &config(workspace), &["s__echo", "fast__echo"]).finish();
     cached(workspace)
 }
 
@@ -72,7 +72,7 @@ fn cached(workspace: &Workspace) -> Vec<PathBuf> {
 /// Opens the gateway and lists; how long that took.
 fn start(trial: &Trial, workspace: &Workspace) -> (Host, Duration) {
     let begun = Instant::now();
-    let host = trial.open(workspace, &config(trial, workspace), &["s__echo", "fast__echo"]);
+    let host = trial.open(workspace, &config(workspace), &["s__echo", "fast__echo"]);
     (host, begun.elapsed())
 }
 
@@ -126,7 +126,7 @@ fn corrupt_files(trial: &Trial) -> Outcome {
 
 fn newer_cache(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let newer = r#"{"format":99,"server":"s","shape":{"of":["a","later","version"]}}"#;
+    let newer = r#"{"format":99,"server":{"name":"s"},"lists":"in another file"}"#;
     for file in warm(trial, &workspace) {
         fs::write(file, newer).expect("a file");
     }
@@ -180,7 +180,7 @@ fn mode(path: &Path) -> u32 {
 
 fn file_modes(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let config = config(trial, &workspace).top("learn", true.into());
+    let config = config(&workspace).top("learn", 5.into());
     workspace.write_config(&config);
     let mut command = Command::new("sh");
     command
@@ -242,8 +242,11 @@ fn disk_full(trial: &Trial) -> Outcome {
     let (host, _) = start(trial, &workspace);
     host.call("s__echo", "{}").content_text();
     let mut outcome = Outcome::default();
-    let told = host.stderr();
-    outcome.check(mentions(&told, &["cache"]), || "nothing was said".to_owned());
+    let begun = Instant::now();
+    while !mentions(&host.stderr(), &["cache"]) && begun.elapsed() < patience(Duration::from_secs(5)) {
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    outcome.check(mentions(&host.stderr(), &["cache"]), || "nothing was said".to_owned());
     fs::remove_file(&ballast).expect("room");
     // Another list is another write: there is room for it.
     workspace.write_script("s", &Script::friendly().tool("later", r#"{"echo":true}"#));

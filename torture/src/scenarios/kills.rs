@@ -13,7 +13,7 @@ use crate::{
     http,
     measure::milliseconds,
     scenario::{Outcome, Scenario},
-    trial::Trial,
+    trial::{self, Trial},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ fn server_kill(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let script = Script::friendly().tool("hang", r#"{"hang":true}"#);
     let host =
-        trial.open(&workspace, &trial.config(&workspace, &[("s", script)]), &["s__hang", "fast__echo"]);
+        trial.open(&workspace, &trial::config(&workspace, &[("s", script)]), &["s__hang", "fast__echo"]);
     let mut outcome = Outcome::default();
     let (mut ended, mut back) = (Duration::ZERO, Duration::ZERO);
     for round in 1..=trial.times(20, 500) {
@@ -90,7 +90,7 @@ fn gateway_kill(trial: &Trial) -> Outcome {
     let rounds = trial.times(10, 200);
     for round in 0..rounds {
         // Another cache each time: it is being written while the gateway is killed.
-        let script = script.clone().set("instructions", Value::from(format!("{round} ").repeat(20_000)));
+        let script = script.clone().set("instructions", Value::from(format!("{round} ").repeat(200_000)));
         for (name, _) in &servers {
             workspace.write_script(name, &script);
         }
@@ -137,14 +137,15 @@ fn corrupt(workspace: &Workspace) -> Vec<std::path::PathBuf> {
 
 /// Whether a file of the cache is one that is meant to stay.
 fn is_known(path: &std::path::Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    name.ends_with(".json") && !name.starts_with('.') || name == ".lock" || name.ends_with(".log")
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let ends = path.extension().is_some_and(|extension| extension == "json" || extension == "log");
+    name == ".lock" || ends && !name.starts_with('.')
 }
 
 fn kill_setsid(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let entry = trial.stub(&workspace, "s", &[("setsid", "")]);
-    let config = trial.config(&workspace, &[]).entry("s", entry);
+    let entry = trial::stub(&workspace, "s", &[("setsid", "")]);
+    let config = trial::config(&workspace, &[]).entry("s", entry);
     let mut host = trial.open(&workspace, &config, &["s__raw"]);
     host.call("s__raw", "{}");
     let child = workspace.path().join("s/child");
@@ -166,7 +167,7 @@ fn kill_setsid(trial: &Trial) -> Outcome {
 fn server_stop(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let config =
-        trial.config(&workspace, &[("s", Script::friendly())]).options("s", json!({ "timeout": "2s" }));
+        trial::config(&workspace, &[("s", Script::friendly())]).options("s", json!({ "timeout": "2s" }));
     let host = trial.open(&workspace, &config, &["s__echo", "fast__echo"]);
     host.call("s__echo", "{}").content_text();
     let (process, mut outcome) = (workspace.server_process("s"), Outcome::default());
@@ -178,7 +179,7 @@ fn server_stop(trial: &Trial) -> Outcome {
     let ended = host.expect_response(call);
     let took = start.elapsed();
     process.resume();
-    outcome.check(crate::trial::mentions(ended.text(), &["within", "time"]), || format!("{ended:?}"));
+    outcome.check(trial::mentions(ended.text(), &["within", "time"]), || format!("{ended:?}"));
     let slack = trial.limit(Duration::from_millis(100));
     outcome.check(took >= 2 * SECOND && took <= 2 * SECOND + slack, || format!("ended after {took:?}"));
     outcome.check(served < SECOND, || format!("another server answered after {served:?}"));
@@ -192,7 +193,7 @@ fn server_stop(trial: &Trial) -> Outcome {
 fn terminate_http(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let script = Script::friendly().tool("slow", r#"{"delay_ms":1500}"#);
-    let config = trial.config(&workspace, &[("s", script)]);
+    let config = trial::config(&workspace, &[("s", script)]);
     let mut gateway = trial.serve_http(&workspace, &config, &[]);
     let count = 32;
     let mut hosts: Vec<_> = (0..count).map(|_| gateway.connect()).collect();
@@ -221,7 +222,7 @@ fn terminate_http(trial: &Trial) -> Outcome {
 fn terminate_stdio(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let script = Script::friendly().tool("slow", r#"{"delay_ms":500}"#);
-    let config = trial.config(&workspace, &[("s", script)]);
+    let config = trial::config(&workspace, &[("s", script)]);
     let mut host: Host = trial.open(&workspace, &config, &["s__slow"]);
     let calls: Vec<u64> = (0..3).map(|_| host.start_call("s__slow", "{}")).collect();
     workspace.await_log("s", r#""name":"slow""#, 1);

@@ -8,15 +8,16 @@ use crate::{
     measure::{mebibytes, peak, use_of},
     neighbour::{Neighbour, beside},
     scenario::{Outcome, Scenario},
-    trial::Trial,
+    trial::{self, Trial},
 };
 
 const MEBIBYTE: u64 = 1 << 20;
+const LOG_ALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}"#;
 
 pub(crate) const ALL: &[Scenario] = &[
     Scenario {
         name: "unheard-logs",
-        rule: "Sessions without a listener of a server that logs 380 KB per call: at most 256 MiB more, nobody else is refused",
+        rule: "64 sessions without a listener of a server that logs 380 KB in each of 20 calls (short: 40 sessions): at most 256 MiB more, nobody else is refused",
         run: unheard_logs,
     },
     Scenario {
@@ -44,23 +45,24 @@ fn unheard_logs(trial: &Trial) -> Outcome {
     );
     let script =
         Script::friendly().set("logging", true).tool("log", format!(r#"{{"send":[{}]}}"#, Value::from(line)));
-    let gateway = trial.serve_http(&workspace, &trial.config(&workspace, &[("s", script)]), &[]);
+    let config = trial::config(&workspace, &[("s", script)])
+        .options("s", json!({ "scope": "session", "instances": 100 }));
+    let gateway = trial.serve_http(&workspace, &config, &[]);
     let before = use_of(gateway.pid()).memory;
-    let count = trial.times(150, 1500);
+    let count = trial.times(40, 64);
     let (waits, refused) = beside(Neighbour::over_http(&gateway, None), || {
         let mut host = gateway.connect();
-        (0..count)
-            .filter(|number| {
-                let Some(session) = http::open_session(&gateway, &[]) else { return true };
-                host.post(
-                    &[("mcp-session-id", &session)],
-                    r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}"#,
-                );
-                host.reply();
-                host.post(&[("mcp-session-id", &session)], &http::legacy_call(*number + 2, "s__log", "{}"));
-                host.reply().status != 200
-            })
-            .count()
+        let mut refused = 0;
+        for _ in 0..count {
+            let session = http::open_session(&gateway, &[]).unwrap_or_default();
+            host.post(&[("mcp-session-id", &session)], LOG_ALL);
+            host.reply();
+            for call in 0..20 {
+                host.post(&[("mcp-session-id", &session)], &http::legacy_call(call + 2, "s__log", "{}"));
+                refused += usize::from(host.reply().status != 200);
+            }
+        }
+        refused
     });
     let grown = peak(gateway.pid()).saturating_sub(before);
     let mut outcome = Outcome::default();
@@ -78,7 +80,7 @@ fn many_questions(trial: &Trial) -> Outcome {
         (0..5000).map(|n| (format!("q{n}"), question.clone())).collect();
     let result = json!({ "resultType": "input_required", "inputRequests": questions });
     let script = Script::friendly().set("era", r#""modern""#).result("ask", &result.to_string());
-    workspace.write_config(&trial.config(&workspace, &[("s", script)]));
+    workspace.write_config(&trial::config(&workspace, &[("s", script)]));
     let host = workspace.serve(&trial.gateway);
     host.declare(r#"{"elicitation":{}}"#);
     host.initialize();
@@ -112,10 +114,10 @@ fn endless_list(trial: &Trial) -> Outcome {
         r#"[{{"name":"t%PAGE%","description":"{}","inputSchema":{{"type":"object"}}}}]"#,
         "word ".repeat(size / 5)
     );
-    let entry = trial.stub(&workspace, "s", &[("tools.json", &tools), ("pages", &pages.to_string())]);
-    let gateway = trial.serve_http(&workspace, &trial.config(&workspace, &[]), &[]);
+    let entry = trial::stub(&workspace, "s", &[("tools.json", &tools), ("pages", &pages.to_string())]);
+    let gateway = trial.serve_http(&workspace, &trial::config(&workspace, &[]), &[]);
     let before = use_of(gateway.pid()).memory;
-    let config = trial.config(&workspace, &[]).entry("s", entry).top("mode", json!("search"));
+    let config = trial::config(&workspace, &[]).entry("s", entry).top("mode", json!("search"));
     let (waits, ()) = beside(Neighbour::over_http(&gateway, None), || {
         workspace.write_config(&config);
         wait_until("the end of the list", DEADLINE, || {
@@ -140,8 +142,8 @@ fn notification_flood(trial: &Trial) -> Outcome {
     let flood =
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"flood"}}"#;
     let times = trial.times(20_000, 100_000).to_string();
-    let entry = trial.stub(&workspace, "s", &[("flood", flood), ("flood_times", &times)]);
-    let config = trial.config(&workspace, &[]).entry("s", entry);
+    let entry = trial::stub(&workspace, "s", &[("flood", flood), ("flood_times", &times)]);
+    let config = trial::config(&workspace, &[]).entry("s", entry);
     let host = trial.open(&workspace, &config, &["fast__echo"]);
     let before = use_of(host.pid()).memory;
     host.call("s__raw", "{}");

@@ -1,11 +1,11 @@
 //! Names, metadata and secrets: what a hostile server or a curious reader could gain from them.
 
-use plugbay_testkit::{Script, Workspace};
+use plugbay_testkit::{Endpoint, Host, Play, Script, Signal, Workspace};
 use serde_json::{Value, json};
 
 use crate::{
     scenario::{Outcome, Scenario},
-    trial::Trial,
+    trial::{self, Trial},
 };
 
 pub(crate) const ALL: &[Scenario] = &[
@@ -48,7 +48,7 @@ fn taken_names(trial: &Trial) -> Outcome {
         let evil = spellings.iter().fold(Script::new().tool("own", r#"{"echo":true}"#), |script, name| {
             script.tool(name, r#"{"echo":true}"#)
         });
-        let config = trial.config(&workspace, &[("good", Script::friendly()), ("evil", evil)]);
+        let config = trial::config(&workspace, &[("good", Script::friendly()), ("evil", evil)]);
         let config = config.options("evil", json!({ "prefix": false })).top("mode", json!(mode));
         workspace.write_config(&config);
         let host = workspace.serve(&trial.gateway);
@@ -76,7 +76,7 @@ fn calls(workspace: &Workspace) -> usize {
 
 fn folded_keys(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let host = trial.open(&workspace, &trial.config(&workspace, &[]), &["fast__echo"]);
+    let host = trial.open(&workspace, &trial::config(&workspace, &[]), &["fast__echo"]);
     let mut outcome = Outcome::default();
     let params = r#"{"name":"fast__echo","arguments":{}}"#;
     let forged = r#"{"name":"fast__pid","arguments":{}}"#;
@@ -122,7 +122,7 @@ fn lying_metadata(trial: &Trial) -> Outcome {
         .set("instructions", Value::from(LIES))
         .result("lie", &result);
     let mut outcome = Outcome::default();
-    let config = trial.config(&workspace, &[("s", script)]);
+    let config = trial::config(&workspace, &[("s", script)]);
     let host = trial.open(&workspace, &config, &["s__lie"]);
     let listed = host
         .list_tools()
@@ -164,50 +164,63 @@ fn strings(value: &Value, found: &mut Vec<String>) {
     }
 }
 
+/// Variables that the configuration expands.
+const VARIABLES: [(&str, &str); 3] = [
+    ("TORTURE_QUERY", "canary-query-6f1d"),
+    ("TORTURE_HEADER", "canary-header-77aa"),
+    ("TORTURE_ENV", "canary-env-91c4"),
+];
+/// Written into the configuration as they are.
+const WRITTEN: [&str; 2] = ["canary-password-0d2f", "canary-token-3b5e"];
+
 fn secrets(trial: &Trial) -> Outcome {
-    let canaries = [
-        "canary-query-6f1d",
-        "canary-header-77aa",
-        "canary-env-91c4",
-        "canary-path-3b5e",
-        "canary-user-0d2f",
-    ];
-    let [query, header, env, fragment, user] = canaries;
     let workspace = Workspace::new();
-    let config = trial
-        .config(&workspace, &[])
-        .entry("query", json!({ "url": format!("http://127.0.0.1:9/mcp?api_key={query}"), "headers": { "X-Api-Key": header } }))
-        .entry("user", json!({ "url": format!("http://me:{user}@127.0.0.1:9/mcp?token={fragment}") }))
-        .entry("env", json!({ "command": "sh", "args": ["-c", "exit 3"], "env": { "API_TOKEN": env } }));
-    let mut host = trial.open(&workspace, &config, &["fast__echo"]);
+    // It says what it was sent, as servers do in their errors.
+    let echoing = Endpoint::answering(|asked| Play::Answer {
+        status: 500,
+        headers: Vec::new(),
+        body: format!("{} {:?}", asked.path, asked.headers),
+    });
+    let [password, token] = WRITTEN;
+    let config = trial::config(&workspace, &[])
+        .entry("echoing", json!({ "url": format!("{}/mcp?api_key=${{TORTURE_QUERY}}", echoing.url()), "headers": { "X-Api-Key": "${TORTURE_HEADER}" } }))
+        .entry("query", json!({ "url": "http://127.0.0.1:9/mcp?api_key=${TORTURE_QUERY}", "headers": { "Authorization": "Bearer ${TORTURE_HEADER}" } }))
+        .entry("user", json!({ "url": format!("http://me:{password}@127.0.0.1:9/mcp?token={token}") }))
+        .entry("env", json!({ "command": "sh", "args": ["-c", "echo failed with $API_TOKEN >&2; exit 3"], "env": { "API_TOKEN": "${TORTURE_ENV}" } }))
+        .entry("arg", json!({ "command": "/nonexistent", "args": ["--key", "${TORTURE_ENV}"] }));
+    workspace.write_config(&config);
+    let mut host = Host::spawn(workspace.command(&trial.gateway).envs(VARIABLES));
+    host.initialize();
+    host.await_tools(&["fast__echo"]);
     let mut told: Vec<(String, String)> = Vec::new();
-    for tool in ["query__x", "user__x", "env__x"] {
-        told.push((format!("a call of {tool}"), host.call(tool, "{}").text().to_owned()));
+    for server in ["echoing", "query", "user", "arg"] {
+        told.push((
+            format!("a call of {server}"),
+            host.call(&format!("{server}__x"), "{}").text().to_owned(),
+        ));
     }
-    for args in [
-        vec!["list"],
-        vec!["list", "--json"],
-        vec!["status"],
-        vec!["status", "--json"],
-        vec!["get", "query"],
-        vec!["get", "query", "--json"],
-        vec!["doctor"],
-        vec!["doctor", "--json"],
-    ] {
-        told.push((format!("plugbay {}", args.join(" ")), trial.command(&workspace, &args)));
+    for args in ["list", "list --json", "status", "status --json", "get query", "get echoing --json"] {
+        let args: Vec<&str> = args.split(' ').collect();
+        told.push((format!("plugbay {}", args.join(" ")), trial.command_with(&workspace, &args, &VARIABLES)));
     }
     for folder in ["state", "cache", "run", "data"] {
         for path in workspace.files(folder) {
+            // The stderr of a server is its own.
+            let own = path.to_string_lossy().contains("env");
             let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
-            told.push((format!("the file {}", path.file_name().unwrap_or_default().to_string_lossy()), text));
+            told.extend((!own).then(|| {
+                (format!("the file {}", path.file_name().unwrap_or_default().to_string_lossy()), text)
+            }));
         }
     }
-    host.signal(plugbay_testkit::Signal::TERM);
+    host.signal(Signal::TERM);
     told.push(("stderr".to_owned(), host.wait_for_exit().stderr));
     let mut outcome = Outcome::default();
     for (place, text) in &told {
-        for canary in canaries {
-            outcome.check(!text.contains(canary), || format!("{canary} in {place}"));
+        for canary in VARIABLES.iter().map(|(_, value)| *value).chain(WRITTEN) {
+            // The server that prints its own environment to stderr has told it itself.
+            let told_itself = canary.contains("env") && text.contains("failed with");
+            outcome.check(!text.contains(canary) || told_itself, || format!("{canary} in {place}"));
         }
     }
     outcome.faults.truncate(8);

@@ -8,7 +8,7 @@ use crate::{
     http,
     neighbour::{Neighbour, beside},
     scenario::{Outcome, Scenario},
-    trial::Trial,
+    trial::{self, Trial},
 };
 
 pub(crate) const ALL: &[Scenario] = &[
@@ -31,7 +31,7 @@ pub(crate) const ALL: &[Scenario] = &[
 
 fn id_collisions(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let config = trial.config(&workspace, &[("s", Script::friendly())]);
+    let config = trial::config(&workspace, &[("s", Script::friendly())]);
     let gateway = trial.serve_http(&workspace, &config, &[]);
     let (hosts, calls) = (trial.times(20, 200), 20);
     let foreign: Vec<String> = thread::scope(|scope| {
@@ -71,7 +71,7 @@ fn two_callers(trial: &Trial, workspace: &Workspace) -> HttpGateway {
     let tokens = workspace.path().join("tokens");
     std::fs::write(&tokens, "token-of-caller-number-one-0123456789\ntoken-of-caller-number-two-0123456789\n")
         .expect("tokens");
-    let config = trial.config(workspace, &[]);
+    let config = trial::config(workspace, &[]);
     let options = ["--token-file", &tokens.to_string_lossy()];
     trial.serve_http_as(workspace, &config, &options, &[("authorization", ONE)])
 }

@@ -8,7 +8,7 @@ use crate::{
     http,
     measure::{Use, mebibytes, use_of},
     scenario::{Outcome, Scenario},
-    trial::Trial,
+    trial::{self, Trial},
 };
 
 pub(crate) const ALL: &[Scenario] = &[
@@ -88,7 +88,7 @@ fn server() -> Script {
 
 fn stdio(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let host = trial.open(&workspace, &trial.config(&workspace, &[("s", server())]), &["s__big"]);
+    let host = trial.open(&workspace, &trial::config(&workspace, &[("s", server())]), &["s__big"]);
     soak(trial, host.pid(), |round| {
         for tool in ["s__echo", "s__big", "s__fail", "fast__echo", "s__nothing"] {
             host.call(tool, "{}");
@@ -105,7 +105,7 @@ fn stdio(trial: &Trial) -> Outcome {
 
 fn over_http(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let gateway = trial.serve_http(&workspace, &trial.config(&workspace, &[("s", server())]), &[]);
+    let gateway = trial.serve_http(&workspace, &trial::config(&workspace, &[("s", server())]), &[]);
     soak(trial, gateway.pid(), |round| {
         let mut host = gateway.connect();
         for tool in ["s__echo", "s__big", "s__fail", "fast__echo"] {
@@ -130,7 +130,7 @@ fn over_http(trial: &Trial) -> Outcome {
 
 fn daemon(trial: &Trial) -> Outcome {
     let workspace = Workspace::new().with_daemon();
-    let config = trial.config(&workspace, &[("s", server())]);
+    let config = trial::config(&workspace, &[("s", server())]);
     let host = trial.open(&workspace, &config, &["s__big"]);
     let daemon = wait_until("the daemon", DEADLINE, || workspace.daemons().into_iter().next());
     soak(trial, daemon.pid, |round| {

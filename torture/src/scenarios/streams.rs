@@ -9,7 +9,7 @@ use crate::{
     measure::{mebibytes, milliseconds, peak, spread},
     neighbour::{Neighbour, beside},
     scenario::{Outcome, Scenario},
-    trial::{Trial, mentions},
+    trial::{self, Trial, mentions},
 };
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -51,9 +51,9 @@ fn stderr_flood(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let size = trial.times(16, 256);
     let flood = Script::friendly().set("stderr", size);
-    let gateway = trial.serve_http(&workspace, &trial.config(&workspace, &[]), &[]);
+    let gateway = trial.serve_http(&workspace, &trial::config(&workspace, &[]), &[]);
     let calm = beside(Neighbour::over_http(&gateway, None), || rest(300)).0;
-    let config = trial.config(&workspace, &[("flood", flood)]);
+    let config = trial::config(&workspace, &[("flood", flood)]);
     let (waits, ()) = beside(Neighbour::over_http(&gateway, None), || {
         workspace.write_config(&config);
         workspace.await_log("flood", "listed", 1);
@@ -68,9 +68,8 @@ fn stderr_flood(trial: &Trial) -> Outcome {
 
 fn deaf_server(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let entry = trial.stub(&workspace, "s", &[("deaf", "")]);
-    let config = trial
-        .config(&workspace, &[])
+    let entry = trial::stub(&workspace, "s", &[("deaf", "")]);
+    let config = trial::config(&workspace, &[])
         .entry("s", entry)
         .options("s", json!({ "timeout": "2s", "start": "2s" }));
     let host = trial.open(&workspace, &config, &["fast__echo"]);
@@ -104,9 +103,9 @@ fn endless_line(trial: &Trial) -> Outcome {
         r#"{{"jsonrpc":"2.0","id":%ID%,"result":{{"content":[{{"type":"text","text":"{}"#,
         "x".repeat(size << 20)
     );
-    let entry = trial.stub(&workspace, "s", &[("raw.answer", &answer)]);
+    let entry = trial::stub(&workspace, "s", &[("raw.answer", &answer)]);
     let host =
-        trial.open(&workspace, &trial.config(&workspace, &[]).entry("s", entry), &["s__raw", "fast__echo"]);
+        trial.open(&workspace, &trial::config(&workspace, &[]).entry("s", entry), &["s__raw", "fast__echo"]);
     host.call("fast__echo", "{}");
     let before = peak(host.pid());
     let call = host.start_call("s__raw", "{}");
@@ -118,7 +117,7 @@ fn endless_line(trial: &Trial) -> Outcome {
 fn endless_host_line(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let size = trial.times(40, 256);
-    let host = trial.open(&workspace, &trial.config(&workspace, &[]), &["fast__echo"]);
+    let host = trial.open(&workspace, &trial::config(&workspace, &[]), &["fast__echo"]);
     host.call("fast__echo", "{}");
     let before = peak(host.pid());
     host.send_bytes(br#"{"jsonrpc":"2.0","id":"long","method":"tools/call","params":{"name":"fast__echo","arguments":{"a":""#);
@@ -149,9 +148,9 @@ fn depth_bomb(trial: &Trial) -> Outcome {
     let answer = format!(
         r#"{{"jsonrpc":"2.0","id":%ID%,"result":{{"content":[],"structuredContent":{{"a":{bomb}}}}}}}"#
     );
-    let entry = trial.stub(&workspace, "s", &[("raw.answer", &answer)]);
+    let entry = trial::stub(&workspace, "s", &[("raw.answer", &answer)]);
     let host =
-        trial.open(&workspace, &trial.config(&workspace, &[]).entry("s", entry), &["s__raw", "fast__echo"]);
+        trial.open(&workspace, &trial::config(&workspace, &[]).entry("s", entry), &["s__raw", "fast__echo"]);
     let mut outcome = Outcome::default();
     let call = host.start_call("fast__echo", &format!(r#"{{"a":{bomb}}}"#)).to_string();
     // Its id may not have been read.
@@ -167,7 +166,7 @@ fn depth_bomb(trial: &Trial) -> Outcome {
 
 fn wide_message(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let host = trial.open(&workspace, &trial.config(&workspace, &[]), &["fast__echo"]);
+    let host = trial.open(&workspace, &trial::config(&workspace, &[]), &["fast__echo"]);
     let members: Vec<String> = (0..200_000).map(|n| format!(r#""k{n}":{n}"#)).collect();
     let start = Instant::now();
     let answer = host.call("fast__echo", &format!("{{{}}}", members.join(",")));

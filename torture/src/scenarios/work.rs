@@ -12,7 +12,7 @@ use crate::{
     measure::{milliseconds, spread},
     neighbour::{Neighbour, beside},
     scenario::{Outcome, Scenario},
-    trial::Trial,
+    trial::{self, Trial},
 };
 
 pub(crate) const ALL: &[Scenario] = &[
@@ -111,8 +111,8 @@ fn tools() -> String {
 
 /// A gateway in search mode, with the tools that requests are aimed at.
 fn stage(trial: &Trial, workspace: &Workspace) -> HttpGateway {
-    let entry = trial.stub(workspace, "s", &[("tools.json", &tools())]);
-    let config = trial.config(workspace, &[]).entry("s", entry).top("mode", json!("search"));
+    let entry = trial::stub(workspace, "s", &[("tools.json", &tools())]);
+    let config = trial::config(workspace, &[]).entry("s", entry).top("mode", json!("search"));
     let gateway = trial.serve_http(workspace, &config, &[]);
     wait_until("the tools", DEADLINE, || {
         let found = http::call(&mut gateway.connect(), "describe_tool", r#"{"name":"s__next"}"#, &[]);
