@@ -16,6 +16,9 @@ use crate::http;
 /// The server that it calls.
 pub(crate) const SERVER: &str = "fast";
 
+/// When it gives a call up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 pub(crate) struct Neighbour {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Waits>,
@@ -32,7 +35,7 @@ pub(crate) struct Waits {
 impl Neighbour {
     /// Calls over HTTP, on a connection of its own.
     pub(crate) fn over_http(gateway: &HttpGateway, token: Option<&str>) -> Self {
-        let mut host = gateway.connect();
+        let mut host = gateway.connect_for(PATIENCE);
         let token = token.map(|token| format!("Bearer {token}"));
         Self::calling(move || {
             let more: Vec<(&str, &str)> =

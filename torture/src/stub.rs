@@ -1,7 +1,7 @@
 //! A hostile server: it lists and answers the bytes in its folder, unread and unchecked.
 //!
 //! `tools.json` is the array of its tools, read at each list; `pages` how often that page is listed; `TOOL.answer` the line that
-//! answers a call, with `%ID%` for the id; `TOOL.before` what is sent ahead of it. The call of `next` announces another list.
+//! answers a call, with `%ID%` for the id; `TOOL.before` what is sent ahead of it, `TOOL.after` what follows `after_times`. The call of `next` announces another list.
 //! `deaf`, `setsid` and `flood` make it misbehave once it has been initialized.
 
 use std::{
@@ -81,10 +81,15 @@ fn call(folder: &Path, out: &mut impl Write, id: &str, tool: &str) -> std::io::R
             let parts: Vec<&[u8]> = split(&answer, b"%ID%");
             out.write_all(&parts.join(id.as_bytes()))?;
             out.write_all(b"\n")?;
-            out.flush()
+            out.flush()?;
         }
-        Err(_) => say(out, &result_line(id, r#"{"content":[{"type":"text","text":"ok"}]}"#)),
+        Err(_) => say(out, &result_line(id, r#"{"content":[{"type":"text","text":"ok"}]}"#))?,
     }
+    for _ in 0..read(folder, "after_times").and_then(|text| text.parse().ok()).unwrap_or(0) {
+        out.write_all(&fs::read(folder.join(format!("{tool}.after")))?)?;
+        out.flush()?;
+    }
+    Ok(())
 }
 
 fn misbehave(folder: &Path, out: &mut impl Write) {

@@ -199,7 +199,11 @@ fn file_modes(trial: &Trial) -> Outcome {
     open.dedup();
     let mut outcome = Outcome::default();
     outcome.check(open.is_empty(), || format!("open to others: {open:?}"));
-    outcome.figure("cache, state, run and data")
+    let count =
+        ["cache", "state", "run", "data"].map(|folder| workspace.files(folder).len()).iter().sum::<usize>();
+    let learned = workspace.files("cache").iter().any(|path| path.to_string_lossy().contains("usage"));
+    outcome.check(learned, || "no file with the uses of tools was written".to_owned());
+    outcome.figure(format!("{count} files in cache, state, run and data"))
 }
 
 /// Everything below our folders whose mode lets others in.

@@ -30,6 +30,8 @@ pub(crate) const ALL: &[Scenario] = &[
 ];
 
 const LIMIT: Duration = Duration::from_millis(50);
+/// After such a wait the gateway is started anew.
+const RESTART: Duration = Duration::from_secs(5);
 const UNITS: [&str; 16] = [
     "y",
     "yay",
@@ -130,7 +132,7 @@ fn calm(gateway: &HttpGateway) -> Duration {
 fn held_up(gateway: &HttpGateway, attack: &Attack) -> (Duration, Duration) {
     let start = Instant::now();
     let (waits, ()) = beside(Neighbour::over_http(gateway, None), || {
-        let mut host = gateway.connect();
+        let mut host = gateway.connect_for(RESTART * 2);
         let tool = if attack.tool.is_empty() { "unknown" } else { attack.tool };
         let reply = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             if attack.tool.is_empty() {
@@ -150,19 +152,27 @@ fn held_up(gateway: &HttpGateway, attack: &Attack) -> (Duration, Duration) {
 }
 
 /// Plays all requests; the worst one is the figure.
-fn play(trial: &Trial, gateway: &HttpGateway, attacks: impl Iterator<Item = Attack>) -> Outcome {
+fn play(trial: &Trial, attacks: impl Iterator<Item = Attack>) -> Outcome {
+    let mut workspace = Workspace::new();
+    let mut gateway = stage(trial, &workspace);
     let (before, end) =
-        (calm(gateway), Instant::now() + Duration::from_secs(if trial.quick { 30 } else { 600 }));
+        (calm(&gateway), Instant::now() + Duration::from_secs(if trial.quick { 60 } else { 900 }));
     let limit = trial.limit(LIMIT) + before;
     let (mut outcome, mut worst, mut count) = (Outcome::default(), (Duration::ZERO, String::new()), 0);
     for attack in attacks.take_while(|_| Instant::now() < end) {
-        let (wait, took) = held_up(gateway, &attack);
+        let (wait, took) = held_up(&gateway, &attack);
         count += 1;
         outcome.check(wait <= limit, || {
             format!("{}: {} (answered after {})", attack.recipe, milliseconds(wait), milliseconds(took))
         });
         if wait > worst.0 {
             worst = (wait, attack.recipe);
+        }
+        if wait > RESTART {
+            // It may work on for minutes, and the next request is to be measured alone.
+            drop(gateway);
+            workspace = Workspace::new();
+            gateway = stage(trial, &workspace);
         }
     }
     outcome.faults.truncate(8);
@@ -175,16 +185,12 @@ fn play(trial: &Trial, gateway: &HttpGateway, attacks: impl Iterator<Item = Atta
 }
 
 fn generated_requests(trial: &Trial) -> Outcome {
-    let workspace = Workspace::new();
-    let gateway = stage(trial, &workspace);
     let (mut dice, count) = (Dice::new(trial.seed), trial.times(24, 400));
     let most = if trial.quick { 1 << 20 } else { 14 << 20 };
-    play(trial, &gateway, (0..count).map(|_| attack(&mut dice, most)))
+    play(trial, (0..count).map(|_| attack(&mut dice, most)))
 }
 
 fn known_requests(trial: &Trial) -> Outcome {
-    let workspace = Workspace::new();
-    let gateway = stage(trial, &workspace);
     let size = if trial.quick { 1 << 19 } else { 3 << 20 };
     let word = |tool: &'static str, key: &str, unit: &str| Attack {
         recipe: format!("{tool} {key}: {unit:?}"),
@@ -220,7 +226,7 @@ fn known_requests(trial: &Trial) -> Outcome {
                 .replace("s__wide", "fast__echo"),
         },
     ];
-    play(trial, &gateway, attacks.into_iter())
+    play(trial, attacks.into_iter())
 }
 
 fn generated_lists(trial: &Trial) -> Outcome {

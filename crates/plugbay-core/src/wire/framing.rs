@@ -433,20 +433,13 @@ mod tests {
 
     #[test]
     fn the_start_of_an_overlong_message_is_kept_however_it_is_read() {
-        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"{}\"}}", "x".repeat(3000));
-        let streams =
-            [format!("{body}\n{{}}\n"), format!("Content-Length: {}\r\n\r\n{body}{{}}\n", body.len())];
-        for stream in streams {
-            for size in [1, 20, 30, 900, stream.len()] {
-                let mut framer = Framer::new(2000);
-                let chunks = stream.as_bytes().chunks(size);
-                let items: Vec<Incoming> = chunks.flat_map(|chunk| feed(&mut framer, chunk)).collect();
+        let body = "{".repeat(3000);
+        for stream in [format!("{body}\n{{}}\n"), format!("Content-Length: 3000\r\n\r\n{body}{{}}\n")] {
+            for size in [1, 30, 900, 5000] {
+                let (mut framer, mut items) = (Framer::new(2000), Vec::new());
+                stream.as_bytes().chunks(size).for_each(|chunk| items.extend(feed(&mut framer, chunk)));
                 let [Incoming::TooLong { start, .. }, last] = &items[..] else { panic!("{items:?}") };
-                assert_eq!(
-                    (&start[..], last),
-                    (&body.as_bytes()[..START_KEPT], &message("{}")),
-                    "reads of {size}"
-                );
+                assert_eq!((start.len(), last), (START_KEPT, &message("{}")), "reads of {size}");
             }
         }
     }
