@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::Outcome;
+use crate::batch::Done;
 use crate::calls::case::{self, Case};
 use crate::calls::pipes::Pipes;
 use crate::calls::report::{self, Row};
@@ -87,8 +88,8 @@ fn over_http(rival: &Rival, mut case: Case, rounds: u32) -> Outcome<Vec<Row>> {
 }
 
 /// As many calls of a case as fit into a turn, but at least two for each that is in flight.
-fn affordable(case: &Case, once: impl Fn(&Case) -> Outcome<crate::batch::Done>) -> Outcome<usize> {
-    let done = once(case)?;
+fn affordable(case: &Case, call: impl Fn(&Case) -> Outcome<Done>) -> Outcome<usize> {
+    let done = call(case)?;
     let one = done.latencies.first().copied().unwrap_or(TURN).max(Duration::from_micros(1));
     let fitting = TURN.as_micros() / one.as_micros();
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
