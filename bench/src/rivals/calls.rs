@@ -30,7 +30,7 @@ const SERVER: &str = "stub";
 const READY: Duration = Duration::from_secs(30);
 
 /// A turn of one route in a round: slow gateways get fewer calls.
-const TURN: Duration = Duration::from_millis(80);
+const TURN: Duration = Duration::from_millis(60);
 
 enum Route<'a> {
     Direct,
@@ -51,7 +51,7 @@ impl Route<'_> {
 /// A row for each case and route. A case that fails does not end the others.
 pub(crate) fn measure(rival: &Rival, transport: Transport, effort: Effort) -> Outcome<Value> {
     let _one_core = cores::keep_one()?;
-    let rounds = effort.pick(3, 9);
+    let rounds = effort.pick(2, 5);
     let mut rows = Vec::new();
     for case in case::all().into_iter().filter(|case| case.kind == Kind::Text) {
         let measured = match transport {

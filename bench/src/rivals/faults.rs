@@ -14,7 +14,7 @@ use crate::sandbox::{Sandbox, Server};
 /// Until the servers answer.
 const READY: Duration = Duration::from_secs(30);
 /// For an answer that should come at once.
-pub(super) const SOON: Duration = Duration::from_secs(5);
+pub(super) const SOON: Duration = Duration::from_secs(3);
 
 /// The server with the fault, and one that works.
 pub(super) const FAULTY: &str = "faulty";

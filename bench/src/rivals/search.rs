@@ -22,7 +22,7 @@ const READY: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// A gateway that is slower answers fewer queries; the result says how many.
-const QUERYING: Duration = Duration::from_secs(40);
+const QUERYING: Duration = Duration::from_secs(20);
 
 /// `None` for a gateway without a search.
 pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Value> {

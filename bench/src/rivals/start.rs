@@ -16,7 +16,7 @@ use crate::stub::TOOLS;
 const SERVERS: usize = 5;
 
 /// How long a list or a call is waited for.
-const LIMIT: Duration = Duration::from_secs(15);
+const LIMIT: Duration = Duration::from_secs(12);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Situation {
@@ -55,8 +55,8 @@ impl Situation {
 
     fn spawns(self, effort: Effort) -> u32 {
         match self {
-            Self::Cold | Self::Warm => effort.pick(2, 7),
-            Self::OneSlow => effort.pick(1, 3),
+            Self::Cold | Self::Warm => effort.pick(1, 5),
+            Self::OneSlow => effort.pick(1, 2),
             Self::OneSilent => 1,
         }
     }

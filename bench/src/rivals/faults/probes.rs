@@ -17,8 +17,8 @@ use crate::stats::millis;
 use crate::stub::{CRASH_TOOL, HANG_TOOL};
 
 /// How long the answer to a call of a dead or silent server is waited for.
-const WAIT: Duration = Duration::from_secs(12);
-const RECOVERY: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(6);
+const RECOVERY: Duration = Duration::from_secs(6);
 const LARGE: usize = 50_000_000;
 
 /// What gateways that are ended may need to end their servers.
@@ -131,7 +131,7 @@ pub(super) fn large(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mut running = started(rival, &sandbox, &[])?;
     let began = Instant::now();
-    let reply = running.call(FAULTY, Kind::Text.tool(), &json!({ "size": LARGE }), Duration::from_secs(30));
+    let reply = running.call(FAULTY, Kind::Text.tool(), &json!({ "size": LARGE }), Duration::from_secs(15));
     let whole = matches!(&reply, Reply::Result(result) if result.to_string().len() > LARGE);
     let took_ms = whole.then(|| millis(began.elapsed()));
     let peak = megabytes(running.family().memory().peak);

@@ -157,7 +157,7 @@ fn memory() -> Topic {
         title: "Memory",
         about: "Of the gateway's own processes, without the servers. Private: pages that no other process has mapped. \
                 Proportional: those, and of each shared page the share of one process. After 10,000 calls of 1 KB, or as \
-                many as fit into 20 s.",
+                many as fit into 10 s.",
         columns: vec![
             of(5, false, "5 servers: private", "private_mb"),
             of(5, false, "proportional", "proportional_mb"),
