@@ -122,19 +122,16 @@ fn sockets<'a>(rival: Option<&Rival>, case: &'a Case, payload: &'a Payload) -> O
     let sandbox = Sandbox::new()?;
     let tool = case.kind.tool();
     let arguments = json!({ "size": case.size.bytes() });
-    let (front, endpoint, params, before) = match rival {
-        Some(rival) => {
-            let servers = [Server::new(SERVER, [])];
-            let (mut command, address) = rival.command(Transport::Http, &sandbox, &servers)?;
-            let front = Service::start_at(&mut command, &sandbox.path("gateway.txt"), address)?;
-            let endpoint = Endpoint { address, path: rival.about.path(SERVER) };
-            (front, endpoint, rival.about.call(SERVER, tool, &arguments, true), rival.about.before(SERVER))
-        }
-        None => {
-            let front = start_stub(&sandbox)?;
-            let endpoint = Endpoint::usual(front.address);
-            (front, endpoint, json!({ "name": tool, "arguments": arguments }), None)
-        }
+    let (front, endpoint, params, before) = if let Some(rival) = rival {
+        let servers = [Server::new(SERVER, [])];
+        let (mut command, address) = rival.command(Transport::Http, &sandbox, &servers)?;
+        let front = Service::start_at(&mut command, &sandbox.path("gateway.txt"), address)?;
+        let endpoint = Endpoint { address, path: rival.about.path(SERVER) };
+        (front, endpoint, rival.about.call(SERVER, tool, &arguments, true), rival.about.before(SERVER))
+    } else {
+        let front = start_stub(&sandbox)?;
+        let endpoint = Endpoint::usual(front.address);
+        (front, endpoint, json!({ "name": tool, "arguments": arguments }), None)
     };
     let mut session = open_session(&endpoint, &front)?;
     let once = |params: &Value| session.call_until_result(params, Duration::ZERO);
