@@ -22,7 +22,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use self::description::{Description, Transport};
-use self::options::{Options, Part};
+use self::options::{Options, Part, Task};
 use self::results::Results;
 use self::running::Rival;
 use crate::{Outcome, gateway, output};
@@ -48,17 +48,19 @@ pub(crate) fn run(args: &[String]) -> Outcome<()> {
         output::show(options::HELP);
         return Ok(());
     };
-    if options.page {
-        return page::write(&Results::read(&options.results)?, &options.docs);
+    match options.task {
+        Task::Page => page::write(&Results::read(&options.results)?, &options.docs),
+        Task::Check => check(&options),
+        Task::Measure => measure_all(&options),
     }
-    if options.check {
-        return check(&options);
-    }
+}
+
+fn measure_all(options: &Options) -> Outcome<()> {
     let mut results = Results::read(&options.results)?;
     results.begin();
     for about in Description::read_all(&options.descriptions)? {
         if options.wants(&about.name) {
-            measure_one(about, &options, &mut results)?;
+            measure_one(about, options, &mut results)?;
         }
     }
     output::show(&if options.json { results.json() } else { results.summary() });
@@ -75,7 +77,7 @@ fn check(options: &Options) -> Outcome<()> {
         let name = about.name.clone();
         let checked = match find(about, options) {
             Ok(rival) => faults::works(&rival).map(|()| rival.version),
-            Err((_, reason)) => Err(reason.into()),
+            Err(absent) => Err(absent.1.into()),
         };
         match checked {
             Ok(version) => output::show(&format!("{name} {version}: works")),
@@ -97,7 +99,8 @@ fn measure_one(about: Description, options: &Options, results: &mut Results) -> 
     let name = about.name.clone();
     let rival = match find(about, options) {
         Ok(rival) => rival,
-        Err((about, reason)) => {
+        Err(absent) => {
+            let (about, reason) = *absent;
             output::progress(&format!("{name}: {reason}"));
             results.absent(&about, &reason);
             return results.write(&options.results);
@@ -122,24 +125,27 @@ fn measure_one(about: Description, options: &Options, results: &mut Results) -> 
 }
 
 fn measure(rival: &Rival, part: Part, options: &Options) -> Outcome<Value> {
-    let calls = |transport| match rival.about.has(transport) {
-        true => calls::measure(rival, transport, options.effort),
-        false => Ok(json!({ "none": format!("it has no {}", transport.label()) })),
+    let calls = |transport| {
+        if rival.about.has(transport) {
+            calls::measure(rival, transport, options.effort)
+        } else {
+            Ok(json!({ "none": format!("it has no {}", transport.label()) }))
+        }
     };
     match part {
         Part::CallsStdio => calls(Transport::Stdio),
         Part::CallsHttp => calls(Transport::Http),
-        Part::Start => start::measure(rival, options.effort),
+        Part::Start => Ok(start::measure(rival, options.effort)),
         Part::Memory => memory::measure(rival, options.effort),
         Part::Tokens => tokens::measure(rival),
-        Part::Faults => faults::measure(rival),
+        Part::Faults => Ok(faults::measure(rival)),
         Part::Search if !options.data.is_dir() => Err("there is no data; --data DIR names it".into()),
         Part::Search => search::measure(rival, &options.data, options.effort),
     }
 }
 
 /// The installed program and its version, or why there is none.
-fn find(about: Description, options: &Options) -> Result<Rival, (Description, String)> {
+fn find(about: Description, options: &Options) -> Result<Rival, Box<(Description, String)>> {
     let found = || -> Outcome<_> {
         if about.is_ours() {
             let program = gateway::find(options.gateway.as_deref())?;
@@ -154,7 +160,7 @@ fn find(about: Description, options: &Options) -> Result<Rival, (Description, St
     };
     match found() {
         Ok((program, version)) => Ok(Rival { about, program, version }),
-        Err(error) => Err((about, error.to_string())),
+        Err(error) => Err(Box::new((about, error.to_string()))),
     }
 }
 

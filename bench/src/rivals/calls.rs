@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::Outcome;
+use crate::batch::Done;
 use crate::calls::case::{self, Case};
 use crate::calls::pipes::Pipes;
 use crate::calls::report::{self, Row};
@@ -29,7 +30,7 @@ const SERVER: &str = "stub";
 const READY: Duration = Duration::from_secs(30);
 
 /// A turn of one route in a round: slow gateways get fewer calls.
-const TURN: Duration = Duration::from_millis(80);
+const TURN: Duration = Duration::from_millis(60);
 
 enum Route<'a> {
     Direct,
@@ -50,7 +51,7 @@ impl Route<'_> {
 /// A row for each case and route. A case that fails does not end the others.
 pub(crate) fn measure(rival: &Rival, transport: Transport, effort: Effort) -> Outcome<Value> {
     let _one_core = cores::keep_one()?;
-    let rounds = effort.pick(3, 9);
+    let rounds = effort.pick(2, 5);
     let mut rows = Vec::new();
     for case in case::all().into_iter().filter(|case| case.kind == Kind::Text) {
         let measured = match transport {
@@ -87,8 +88,8 @@ fn over_http(rival: &Rival, mut case: Case, rounds: u32) -> Outcome<Vec<Row>> {
 }
 
 /// As many calls of a case as fit into a turn, but at least two for each that is in flight.
-fn affordable(case: &Case, once: impl Fn(&Case) -> Outcome<crate::batch::Done>) -> Outcome<usize> {
-    let done = once(case)?;
+fn affordable(case: &Case, call: impl Fn(&Case) -> Outcome<Done>) -> Outcome<usize> {
+    let done = call(case)?;
     let one = done.latencies.first().copied().unwrap_or(TURN).max(Duration::from_micros(1));
     let fitting = TURN.as_micros() / one.as_micros();
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
@@ -121,19 +122,16 @@ fn sockets<'a>(rival: Option<&Rival>, case: &'a Case, payload: &'a Payload) -> O
     let sandbox = Sandbox::new()?;
     let tool = case.kind.tool();
     let arguments = json!({ "size": case.size.bytes() });
-    let (front, endpoint, params, before) = match rival {
-        Some(rival) => {
-            let servers = [Server::new(SERVER, [])];
-            let (mut command, address) = rival.command(Transport::Http, &sandbox, &servers)?;
-            let front = Service::start_at(&mut command, &sandbox.path("gateway.txt"), address)?;
-            let endpoint = Endpoint { address, path: rival.about.path(SERVER) };
-            (front, endpoint, rival.about.call(SERVER, tool, &arguments, true), rival.about.before(SERVER))
-        }
-        None => {
-            let front = start_stub(&sandbox)?;
-            let endpoint = Endpoint::usual(front.address);
-            (front, endpoint, json!({ "name": tool, "arguments": arguments }), None)
-        }
+    let (front, endpoint, params, before) = if let Some(rival) = rival {
+        let servers = [Server::new(SERVER, [])];
+        let (mut command, address) = rival.command(Transport::Http, &sandbox, &servers)?;
+        let front = Service::start_at(&mut command, &sandbox.path("gateway.txt"), address)?;
+        let endpoint = Endpoint { address, path: rival.about.path(SERVER) };
+        (front, endpoint, rival.about.call(SERVER, tool, &arguments, true), rival.about.before(SERVER))
+    } else {
+        let front = start_stub(&sandbox)?;
+        let endpoint = Endpoint::usual(front.address);
+        (front, endpoint, json!({ "name": tool, "arguments": arguments }), None)
     };
     let mut session = open_session(&endpoint, &front)?;
     let once = |params: &Value| session.call_until_result(params, Duration::ZERO);

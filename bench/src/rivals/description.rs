@@ -120,7 +120,8 @@ impl Description {
         let text = fs::read_to_string(file)?;
         let mut one: Self =
             serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-        one.name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        let stem = file.file_stem().and_then(|stem| stem.to_str());
+        stem.unwrap_or_default().clone_into(&mut one.name);
         if one.stdio.is_none() && one.http.is_none() {
             return Err(format!("{}: neither stdio nor http", file.display()).into());
         }

@@ -20,7 +20,7 @@ const READY: Duration = Duration::from_secs(40);
 const ANSWER: Duration = Duration::from_secs(20);
 
 /// A gateway that needs longer for its calls makes fewer; the row says how many.
-const CALLING: Duration = Duration::from_secs(20);
+const CALLING: Duration = Duration::from_secs(10);
 
 pub(crate) fn measure(rival: &Rival, effort: Effort) -> Outcome<Value> {
     let mut rows = Vec::new();

@@ -62,10 +62,17 @@ impl Part {
     }
 }
 
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    Measure,
+    Check,
+    Page,
+}
+
 #[derive(Debug)]
 pub(crate) struct Options {
-    pub(crate) page: bool,
-    pub(crate) check: bool,
+    pub(crate) task: Task,
     pub(crate) effort: Effort,
     pub(crate) again: bool,
     pub(crate) json: bool,
@@ -86,8 +93,7 @@ impl Options {
         let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = bench.parent().unwrap_or(bench);
         let mut options = Self {
-            page: false,
-            check: false,
+            task: Task::Measure,
             effort: Effort::Full,
             again: false,
             json: false,
@@ -105,8 +111,8 @@ impl Options {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             let names = |text: &String| text.split(',').map(str::to_owned).collect::<Vec<_>>();
             match arg.as_str() {
-                "page" => options.page = true,
-                "--check" => options.check = true,
+                "page" => options.task = Task::Page,
+                "--check" => options.task = Task::Check,
                 "--quick" => options.effort = Effort::Quick,
                 "--again" => options.again = true,
                 "--json" => options.json = true,

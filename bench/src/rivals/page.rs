@@ -18,7 +18,7 @@ use crate::{Outcome, output};
 const FILE: &str = "rivals.md";
 
 /// What a person has to say about the figures.
-const READING: &str = include_str!("../../rivals/reading.md");
+const READING: &str = include_str!("../../rivals/reading.txt");
 
 /// One gateway's entry in the results.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +50,9 @@ pub(crate) fn write(results: &Results, docs: &Path) -> Outcome<()> {
 
     let mut page = introduction(whole, &entries);
     for topic in columns::topics() {
+        let column = &topic.columns[topic.pictured];
         page.push_str(&section(&topic, &entries));
-        if let Some(column) = topic.columns.get(topic.pictured) {
+        if entries.iter().any(|entry| column.value(entry).is_some()) {
             let file = format!("rivals-{}.svg", topic.name);
             fs::write(pictures.join(&file), plot::bars(&topic, column, &entries))?;
             writeln!(page, "![{}: {}](pictures/{file})\n", topic.title, column.title)?;
@@ -110,13 +111,12 @@ fn section(topic: &Topic, entries: &[Entry<'_>]) -> String {
     let mut page = format!("## {}\n\n{}\n\n", topic.title, topic.about);
     let titles: Vec<&str> = topic.columns.iter().map(|column| &*column.title).collect();
     let _ = writeln!(page, "| gateway | {} |\n|---|{}", titles.join(" | "), "---|".repeat(titles.len()));
+    let pictured = &topic.columns[topic.pictured];
     let mut rows: Vec<(Option<f64>, String)> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.is_measured()) {
         let cells: Vec<String> = topic.columns.iter().map(|column| column.cell(entry)).collect();
         if cells.iter().any(|cell| cell != columns::NOTHING) {
-            let key = topic.columns[topic.pictured]
-                .value(entry)
-                .map(|value| topic.columns[topic.pictured].cost(value));
+            let key = pictured.value(entry).map(|value| pictured.cost(value));
             rows.push((key, format!("| {} | {} |\n", entry.title(), cells.join(" | "))));
         }
     }

@@ -78,12 +78,11 @@ impl Rival {
         command.stdin(input).stdout(output).stderr(File::create(&stderr)?).process_group(0);
         let mut child =
             command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
-        let link = match (child.stdin.take(), child.stdout.take()) {
-            (Some(stdin), Some(stdout)) => Link::pipes(stdin, stdout),
-            _ => {
-                let endpoint = Endpoint { address, path: self.about.path(server) };
-                Link::http(endpoint, self.about.is_streamed())
-            }
+        let link = if let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) {
+            Link::pipes(stdin, stdout)
+        } else {
+            let endpoint = Endpoint { address, path: self.about.path(server) };
+            Link::http(endpoint, self.about.is_streamed())
         };
         Ok(Running { rival: self, link, child, stderr, opening: Value::Null, alone: false })
     }

@@ -21,6 +21,9 @@ const CATALOG: &str = "real";
 const READY: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(20);
 
+/// A gateway that is slower answers fewer queries; the result says how many.
+const QUERYING: Duration = Duration::from_secs(20);
+
 /// `None` for a gateway without a search.
 pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Value> {
     let Some(search) = &rival.about.search else { return Ok(json!({ "none": "it has no search" })) };
@@ -37,7 +40,8 @@ pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Val
     wait_for_all(&mut running.link, search, queries[0].text.as_str());
 
     let (mut recalls, mut sizes, mut times) = ([0.0; 2], Vec::new(), Vec::new());
-    for query in queries {
+    let start = Instant::now();
+    for query in queries.iter().take_while(|_| start.elapsed() < QUERYING) {
         let began = Instant::now();
         let params = fill(&search.call, &[("{query}", &query.text)], &Value::Null);
         let reply = running.link.request("tools/call", &params, ANSWER).good()?;
@@ -49,11 +53,11 @@ pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Val
         }
         sizes.push(f64::from(u32::try_from(tokens(&text)).unwrap_or(u32::MAX)));
     }
-    let count = f64::from(u32::try_from(queries.len()).unwrap_or(u32::MAX));
+    let count = f64::from(u32::try_from(times.len()).unwrap_or(u32::MAX));
     Ok(json!({
         "catalog": CATALOG,
         "tools": catalog.tools.len(),
-        "queries": queries.len(),
+        "queries": times.len(),
         "recall_at_1": recalls[0] / count,
         "recall_at_5": recalls[1] / count,
         "reply_tokens": median(&sizes),

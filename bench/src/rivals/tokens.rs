@@ -47,5 +47,6 @@ fn step(rival: &Rival, count: usize) -> Outcome<Value> {
         "tools": tools.len(),
         "listing": listing,
         "instructions": instructions,
+        "total": listing + instructions,
     }))
 }

@@ -51,6 +51,10 @@ impl Faults {
 }
 
 /// Whether a call is one that never gets an answer. A crash does not return.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a process that ends in the middle of a call, without a farewell"
+)]
 pub(super) fn strikes(params: Option<&RawValue>) -> bool {
     let fields = params.and_then(|params| envelope(params.get().as_bytes()).ok()).unwrap_or_default();
     match fields.get("name").map(|name| name.get().trim_matches('"')) {

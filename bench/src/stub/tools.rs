@@ -16,9 +16,9 @@ pub(crate) const LEDGER_TOOL: &str = "search_ledger";
 /// to those that answer, `faults` two that never do.
 pub(super) fn list(count: usize, ledger: bool, faults: bool) -> Value {
     let fetching = Kind::ALL.map(|kind| tool(kind.tool(), "Answers with a payload of the size asked for."));
-    let faulty = [CRASH_TOOL, HANG_TOOL].map(|name| tool(name, "Has a fault."));
-    let faulty = faulty.into_iter().filter(|_| faults);
-    let answering: Vec<Value> = fetching.into_iter().chain(ledger.then(ledger_tool)).chain(faulty).collect();
+    let never = [CRASH_TOOL, HANG_TOOL].map(|name| tool(name, "Has a fault."));
+    let never = never.into_iter().filter(|_| faults);
+    let answering: Vec<Value> = fetching.into_iter().chain(ledger.then(ledger_tool)).chain(never).collect();
     let others = (answering.len()..count).map(|number| {
         tool(
             &format!("move_berth_{number:02}"),

@@ -17,8 +17,8 @@ use crate::stats::millis;
 use crate::stub::{CRASH_TOOL, HANG_TOOL};
 
 /// How long the answer to a call of a dead or silent server is waited for.
-const WAIT: Duration = Duration::from_secs(12);
-const RECOVERY: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(6);
+const RECOVERY: Duration = Duration::from_secs(6);
 const LARGE: usize = 50_000_000;
 
 /// What gateways that are ended may need to end their servers.
@@ -35,9 +35,10 @@ pub(super) fn crash(rival: &Rival) -> Outcome<Value> {
     let began = Instant::now();
     let mut recovers_ms = None;
     while recovers_ms.is_none() && began.elapsed() < RECOVERY && !running.has_ended() {
-        match answers(&mut running, FAULTY) {
-            true => recovers_ms = Some(millis(began.elapsed())),
-            false => thread::sleep(Duration::from_millis(50)),
+        if answers(&mut running, FAULTY) {
+            recovers_ms = Some(millis(began.elapsed()));
+        } else {
+            thread::sleep(Duration::from_millis(50));
         }
     }
     Ok(json!({ "answered_ms": answered_ms, "others_answer": others, "recovers_ms": recovers_ms }))
@@ -131,7 +132,7 @@ pub(super) fn large(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mut running = started(rival, &sandbox, &[])?;
     let began = Instant::now();
-    let reply = running.call(FAULTY, Kind::Text.tool(), &json!({ "size": LARGE }), Duration::from_secs(30));
+    let reply = running.call(FAULTY, Kind::Text.tool(), &json!({ "size": LARGE }), Duration::from_secs(15));
     let whole = matches!(&reply, Reply::Result(result) if result.to_string().len() > LARGE);
     let took_ms = whole.then(|| millis(began.elapsed()));
     let peak = megabytes(running.family().memory().peak);
@@ -149,18 +150,22 @@ pub(super) fn large(rival: &Rival) -> Outcome<Value> {
 
 /// The gateway is killed: how many of four servers live on, one of which ignores the end of its stdin.
 pub(super) fn killed(rival: &Rival) -> Outcome<Value> {
-    left(rival, |running| running.kill())
+    left(rival, End::Killed)
 }
 
 /// The same when the host closes as it should.
 pub(super) fn closed(rival: &Rival) -> Outcome<Value> {
-    left(rival, |running| {
-        running.close();
-        Ok(())
-    })
+    left(rival, End::Closed)
 }
 
-fn left(rival: &Rival, end: impl Fn(&mut Running<'_>) -> Outcome<()>) -> Outcome<Value> {
+/// How a gateway is ended.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Killed,
+    Closed,
+}
+
+fn left(rival: &Rival, end: End) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mark = sandbox.path("mark").display().to_string();
     let count = 4.min(rival.about.servers);
@@ -175,7 +180,10 @@ fn left(rival: &Rival, end: impl Fn(&mut Running<'_>) -> Outcome<()>) -> Outcome
         let limit = Duration::from_secs(30);
         running.call_until_good(&server.name, Kind::Text.tool(), &json!({ "size": 10 }), limit)?;
     }
-    end(&mut running)?;
+    match end {
+        End::Killed => running.kill()?,
+        End::Closed => drop(running.close()),
+    }
     within(ENDING, || marked_stubs(&mark).is_empty());
     let orphans = marked_stubs(&mark);
     for orphan in &orphans {

@@ -54,22 +54,17 @@ impl Column {
             return "failed".to_owned();
         }
         let mut cell = self.shown(self.value(entry));
-        if self.field == "listed_ms" && self.is_incomplete(row) {
+        if self.field == "listed_ms" && is_incomplete(row) {
             cell.push_str(" *");
         }
         cell
     }
 
     pub(super) fn shown(&self, value: Option<f64>) -> String {
-        if self.scale == 100.0 {
+        if self.more_is_better {
             return value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.0} %"));
         }
         figure(value)
-    }
-
-    fn is_incomplete(&self, row: Option<&Value>) -> bool {
-        let count = |key: &str| row.and_then(|row| row[key].as_u64());
-        count("tools") < count("expected_tools")
     }
 
     fn row_of<'a>(&self, entry: &Entry<'a>) -> Option<&'a Value> {
@@ -90,6 +85,12 @@ impl Column {
             _ => part["rows"].as_array()?.iter().find(is_row),
         }
     }
+}
+
+/// Whether a list has fewer tools than it should.
+fn is_incomplete(row: Option<&Value>) -> bool {
+    let count = |key: &str| row.and_then(|row| row[key].as_u64());
+    count("tools") < count("expected_tools")
 }
 
 const CASES: [&str; 6] = ["1 KB ×1", "1 KB ×32", "100 KB ×1", "100 KB ×32", "5 MB ×1", "5 MB ×4"];
@@ -157,7 +158,7 @@ fn memory() -> Topic {
         title: "Memory",
         about: "Of the gateway's own processes, without the servers. Private: pages that no other process has mapped. \
                 Proportional: those, and of each shared page the share of one process. After 10,000 calls of 1 KB, or as \
-                many as fit into 20 s.",
+                many as fit into 10 s.",
         columns: vec![
             of(5, false, "5 servers: private", "private_mb"),
             of(5, false, "proportional", "proportional_mb"),
@@ -175,13 +176,9 @@ fn tokens() -> Topic {
     Topic {
         name: "tokens",
         title: "Tokens",
-        about: "What a model reads before its first call, in o200k: the definitions in the list, and the instructions.",
-        columns: vec![
-            of(5, "100 tools: list", "listing"),
-            of(5, "100 tools: instructions", "instructions"),
-            of(50, "1,000 tools: list", "listing"),
-            of(50, "1,000 tools: instructions", "instructions"),
-        ],
+        about: "What a model reads before its first call, in o200k: the definitions in the list, and the instructions. Most \
+                gateways that list everything have the same definitions, but for the names.",
+        columns: vec![of(5, "100 tools", "total"), of(50, "1,000 tools", "total")],
         pictured: 0,
     }
 }

@@ -22,7 +22,7 @@ const COLUMNS: [(&str, Cell); 9] = [
 
 pub(super) fn section(entries: &[Entry<'_>]) -> String {
     let mut page =
-        "## Faults\n\nEach in a process of its own. An answer is waited for 12 s.\n\n| gateway |".to_owned();
+        "## Faults\n\nEach in a process of its own. An answer is waited for 6 s, one that should come at once 3 s.\n\n| gateway |".to_owned();
     for (title, _) in COLUMNS {
         let _ = write!(page, " {title} |");
     }
