@@ -16,14 +16,17 @@ usage: plugbay-bench [calls | daemon | execute | http | start | memory | scale |
   scale    start, search, memory and one server's change with 200 to 50,000 tools
   search   how often, how fast and for how many tokens the right tool is found
 
+Sections with options of their own (`rivals --help`, `instructions --help`):
+
+  rivals        gateways that are described by a file, side by side
+  instructions  instructions of the hot paths, compared with the stored counts
+
   --gateway PATH       the plugbay binary (default: build it with cargo)
   --rounds N           rounds of calls (default 25), or spawns of start (default 11)
   --quick              few rounds, for a first look
-  --only A,B           only these of direct, pump, plugbay and the --also names;
-                       in http of direct, to-stdio and to-http;
+  --only A,B           only these of direct, pump and plugbay; in http of direct, to-stdio and to-http;
                        in execute of direct, pump, all and execute_tool
   --case TEXT          only cases of calls, execute or http whose name contains TEXT, such as 100 KB text
-  --also NAME=CMDLINE  a further gateway; {config} in CMDLINE is its config file
   --all-cores          calls: leave the processes to the scheduler (default: all on one core)
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
   --id-last            answers carry their id after the payload, as many servers write them
@@ -69,19 +72,11 @@ pub(crate) struct Settings {
     pub(crate) id_last: bool,
     pub(crate) cores: Cores,
     pub(crate) mode: Option<String>,
-    pub(crate) also: Vec<Also>,
     only: Option<Vec<String>>,
     /// Only cases whose label contains this, or the catalogs of such a name.
     pub(crate) case: Option<String>,
     /// Where the catalogs and queries are.
     pub(crate) data: Option<PathBuf>,
-}
-
-/// A further gateway to compare with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Also {
-    pub(crate) name: String,
-    pub(crate) words: Vec<String>,
 }
 
 impl Settings {
@@ -96,7 +91,6 @@ impl Settings {
             id_last: false,
             cores: Cores::One,
             mode: Some("all".to_owned()),
-            also: Vec::new(),
             only: None,
             case: None,
             data: None,
@@ -118,7 +112,6 @@ impl Settings {
                 "--rounds" => settings.rounds = Some(positive(value()?)?),
                 "--only" => settings.only = Some(value()?.split(',').map(str::to_owned).collect()),
                 "--case" => settings.case = Some(value()?.clone()),
-                "--also" => settings.also.push(Also::parse(value()?)?),
                 "--mode" => settings.mode = Some(value()?.clone()).filter(|mode| mode != "none"),
                 "--quick" => settings.quick = true,
                 "--json" => settings.format = Format::Json,
@@ -154,50 +147,16 @@ impl Settings {
                 Section::Execute => matches!(name.as_str(), "direct" | "pump" | "all" | "execute_tool"),
                 _ => matches!(name.as_str(), "direct" | "pump" | "plugbay"),
             };
-            if !known && !self.also.iter().any(|also| also.name == *name) {
-                return Err(format!("--only names {name}, which is neither built in nor an --also").into());
+            if !known {
+                return Err(format!("--only names {name}, which this section does not have").into());
             }
         }
         Ok(())
     }
 }
 
-impl Also {
-    fn parse(text: &str) -> Outcome<Self> {
-        let (name, line) = text.split_once('=').ok_or("--also takes NAME=CMDLINE")?;
-        let words = split_words(line)?;
-        if name.is_empty() || words.is_empty() {
-            return Err("--also takes NAME=CMDLINE, neither of them empty".into());
-        }
-        Ok(Self { name: name.to_owned(), words })
-    }
-}
-
 fn positive(text: &str) -> Outcome<u32> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("{text} is not a positive number").into())
-}
-
-/// Splits at blanks; single or double quotes keep blanks together. No escapes: this is no shell.
-fn split_words(line: &str) -> Outcome<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    for c in line.chars() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            None if c == '"' || c == '\'' => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            None if c.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    if quote.is_some() {
-        return Err(format!("a quote is not closed in: {line}").into());
-    }
-    words.extend(word);
-    Ok(words)
 }
 
 #[cfg(test)]
@@ -233,7 +192,6 @@ mod tests {
             "--rounds x",
             "--only dirct",
             "--also x",
-            "--also =x",
             "fast",
             "http --only pump",
             "execute --only plugbay",
@@ -241,13 +199,5 @@ mod tests {
             assert!(parse(line).is_err(), "{line}");
         }
         assert!(parse("--help").unwrap().is_none());
-    }
-
-    #[test]
-    fn a_command_line_is_split_at_blanks_outside_quotes() {
-        let also = Also::parse("rival=run  --file={config} 'two words' \"\"").unwrap();
-        assert_eq!(also.name, "rival");
-        assert_eq!(also.words, ["run", "--file={config}", "two words", ""]);
-        assert!(Also::parse("rival=run 'open").is_err());
     }
 }

@@ -21,9 +21,7 @@ impl Conditions {
     ) -> Outcome<(Self, T)> {
         let rounds = settings.rounds.unwrap_or(if settings.quick { QUICK_ROUNDS } else { ROUNDS });
         let load_before = process::load();
-        if settings.cores == Cores::One {
-            cores::keep_one()?;
-        }
+        let _one_core = (settings.cores == Cores::One).then(cores::keep_one).transpose()?;
         let measured = measure(rounds)?;
         let loads = [load_before, process::load()];
         Ok((Self { rounds, cores: settings.cores, loads }, measured))

@@ -45,9 +45,6 @@ struct Windows {
 }
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
-    if !settings.also.is_empty() {
-        return Err("the daemon is plugbay's own, so --also does not apply here".into());
-    }
     let binary = gateway::find(settings.gateway.as_deref())?;
     let targets = [
         Target::plugbay(PLAIN, binary.clone(), Some("all".to_owned())),

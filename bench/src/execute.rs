@@ -29,9 +29,6 @@ const SERVER: &str = "stub";
 const READY: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
-    if !settings.also.is_empty() {
-        return Err("execute_tool is a tool of plugbay, so --also does not apply here".into());
-    }
     let targets = targets(settings)?;
     let (conditions, rows) = Conditions::during(settings, |rounds| {
         let mut rows = Vec::new();

@@ -1,11 +1,12 @@
 //! Section `http`: what a call costs when the host, and perhaps the server, is reached over HTTP.
 
 mod batch;
-mod client;
+pub(crate) mod client;
 mod message;
 mod report;
-mod route;
-mod service;
+pub(crate) mod route;
+pub(crate) mod service;
+pub(crate) mod sockets;
 
 pub(crate) use message::Incoming;
 
@@ -21,9 +22,6 @@ use crate::payload::Kind;
 use crate::{Outcome, output};
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
-    if !settings.also.is_empty() {
-        return Err("http knows only how plugbay is started, so --also does not apply here".into());
-    }
     let routes = Route::all(settings)?;
     // The content of a result makes no difference here: it is passed on unread.
     let wanted = |case: &Case| case.kind == Kind::Text && settings.wants_case(&case.label());

@@ -12,12 +12,14 @@ mod execute;
 mod gateway;
 mod host;
 mod http;
+mod instructions;
 mod lines;
 mod memory;
 mod output;
 mod payload;
 mod process;
 mod pump;
+mod rivals;
 mod rounds;
 mod sandbox;
 mod scale;
@@ -48,10 +50,13 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[String]) -> Outcome<()> {
-    // The two parts played for the driver, in their own processes.
+    // The parts played in processes of their own, and the sections with options of their own.
     match args.split_first() {
         Some((part, rest)) if part == "stub" => return stub::run(&stub::Options::parse(rest)?),
         Some((part, rest)) if part == "pump" => return pump::run(rest),
+        Some((part, rest)) if part == instructions::DRIVER => return instructions::run_path(rest),
+        Some((section, rest)) if section == "instructions" => return instructions::run(rest),
+        Some((section, rest)) if section == "rivals" => return rivals::run(rest),
         _ => {}
     }
 

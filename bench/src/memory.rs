@@ -8,7 +8,7 @@ use crate::args::Settings;
 use crate::batch::Batch;
 use crate::host::Host;
 use crate::payload::{IdPlace, Kind, Payload};
-use crate::process::{Family, Memory};
+use crate::process::{Family, Memory, megabytes};
 use crate::sandbox::{Sandbox, Server};
 use crate::stub::TOOLS;
 use crate::table::{Table, number};
@@ -139,8 +139,4 @@ fn json(rows: &[Row]) -> Value {
         })
     };
     json!({ "section": "memory", "rows": rows.iter().map(row).collect::<Vec<_>>() })
-}
-
-fn megabytes(kib: u64) -> f64 {
-    f64::from(u32::try_from(kib).unwrap_or(u32::MAX)) * 1024.0 / 1e6
 }

@@ -8,6 +8,9 @@ use std::time::Duration;
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Memory {
     pub(crate) rss: u64,
+    /// Pages that no other process has mapped: what ending it would free.
+    pub(crate) private: u64,
+    /// Private pages, and of each shared page the share of one process.
     pub(crate) pss: u64,
     pub(crate) peak: u64,
 }
@@ -68,11 +71,17 @@ impl Family {
             let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             sum.rss += field(&rollup, "Rss:").unwrap_or(0);
+            sum.private += field(&rollup, "Private_Clean:").unwrap_or(0);
+            sum.private += field(&rollup, "Private_Dirty:").unwrap_or(0);
             sum.pss += field(&rollup, "Pss:").unwrap_or(0);
             sum.peak += field(&status, "VmHWM:").unwrap_or(0);
         }
         sum
     }
+}
+
+pub(crate) fn megabytes(kib: u64) -> f64 {
+    f64::from(u32::try_from(kib).unwrap_or(u32::MAX)) * 1024.0 / 1e6
 }
 
 /// The memory of one process that no other shares, without the pages of files: in KiB.
@@ -120,6 +129,15 @@ fn parse_stat(stat: &str) -> Option<Process> {
         parent: fields.next()?.parse().ok()?,
         group: fields.next()?.parse().ok()?,
     })
+}
+
+/// The stubs that were started with this word among their arguments, wherever they are in the tree of processes.
+pub(crate) fn marked_stubs(mark: &str) -> Vec<u32> {
+    let has_mark = |pid: u32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+    };
+    everyone().into_iter().map(|one| one.pid).filter(|pid| is_stub(*pid) && has_mark(*pid)).collect()
 }
 
 /// Our own binary playing the stub.

@@ -28,6 +28,20 @@ pub(crate) trait OpenRoute {
     fn calls(&mut self, calls: usize, full_check: bool) -> Outcome<Done>;
 }
 
+impl<R: OpenRoute + ?Sized> OpenRoute for Box<R> {
+    fn pid(&self) -> u32 {
+        (**self).pid()
+    }
+
+    fn beside(&self) -> Option<u32> {
+        (**self).beside()
+    }
+
+    fn calls(&mut self, calls: usize, full_check: bool) -> Outcome<Done> {
+        (**self).calls(calls, full_check)
+    }
+}
+
 /// One route's rounds, in order: the same index is the same round on every route.
 #[derive(Debug, Default)]
 pub(crate) struct Series {

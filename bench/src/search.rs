@@ -1,8 +1,8 @@
 //! Section `search`: how often the right tool is found, for how many tokens, how fast.
 
 mod bars;
-mod data;
-mod metrics;
+pub(crate) mod data;
+pub(crate) mod metrics;
 mod report;
 mod speed;
 
@@ -22,7 +22,7 @@ use crate::args::{Format, Settings};
 use crate::{Outcome, output};
 
 /// The table that is linked into plugbay.
-const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tools-64d-int8.bin");
+pub(crate) const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tools-64d-int8.bin");
 
 /// As many tools as nobody has, to see what they cost.
 const LARGE: usize = 50_000;
@@ -135,7 +135,7 @@ fn listing() -> usize {
     definitions.chain([text]).map(|text| metrics::tokens(&text)).sum()
 }
 
-fn default_folder() -> PathBuf {
+pub(crate) fn default_folder() -> PathBuf {
     // The workspace is where this was built; a binary that was carried away needs --data.
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(DATA)
 }

@@ -1,6 +1,7 @@
 //! A deterministic MCP server that costs almost nothing: its answers are built once and only get their id.
 
 mod catalogue;
+mod faults;
 mod http;
 mod prebuilt;
 mod tools;
@@ -19,8 +20,10 @@ use crate::lines::Lines;
 use crate::payload::{IdPlace, Kind};
 use crate::pump::unbuffered;
 pub(crate) use catalogue::{CHANGE_TOOL, added};
+use faults::Faults;
+pub(crate) use faults::{CRASH_TOOL, HANG_TOOL};
 use prebuilt::Prebuilt;
-pub(crate) use tools::{LEDGER_TOOL, ledger_arguments};
+pub(crate) use tools::{LEDGER_TOOL, definitions, ledger_arguments};
 
 pub(crate) const TOOLS: usize = 20;
 
@@ -43,6 +46,9 @@ pub(crate) struct Options {
     id_place: IdPlace,
     /// Listen here instead of reading stdin.
     http: Option<String>,
+    faults: Faults,
+    /// List the tools of a server in a catalog instead.
+    catalog: Option<(PathBuf, String)>,
 }
 
 impl Options {
@@ -56,6 +62,8 @@ impl Options {
             when: None,
             id_place: IdPlace::First,
             http: None,
+            faults: Faults::default(),
+            catalog: None,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -69,6 +77,13 @@ impl Options {
                 "--when" => options.when = Some(PathBuf::from(value()?)),
                 "--http" => options.http = Some(value()?.clone()),
                 "--id-last" => options.id_place = IdPlace::Last,
+                "--faults" => options.faults.tools = true,
+                "--garbage" => options.faults.garbage = true,
+                "--stay" => options.faults.stay = true,
+                "--log" => options.faults.log = Some(PathBuf::from(value()?)),
+                "--catalog" => options.catalog = Some((PathBuf::from(value()?), value()?.clone())),
+                // A word by which the driver finds its own stubs again.
+                "--mark" => drop(value()?),
                 _ => return Err(format!("stub: unknown argument {arg}").into()),
             }
         }
@@ -91,16 +106,19 @@ pub(crate) fn run(options: &Options) -> Outcome<()> {
     }
     let mut lines = Lines::new(unbuffered(&io::stdin())?);
     let mut out = unbuffered(&io::stdout())?;
-    let mut stub = Stub::new(options);
+    let mut stub = Stub::new(options)?;
     let silent = options.silent && options.faulty();
     if options.faulty() {
         std::thread::sleep(options.start_delay);
     }
     while let Some(line) = lines.next()? {
+        options.faults.note(line)?;
         if let (false, Some(answer)) = (silent, stub.answer(line)?) {
+            options.faults.write_garbage(&mut out)?;
             out.write_all(answer)?;
         }
     }
+    options.faults.stay();
     Ok(())
 }
 
@@ -124,14 +142,21 @@ struct Catalogue {
 }
 
 impl Stub {
-    fn new(options: &Options) -> Self {
+    fn new(options: &Options) -> Outcome<Self> {
         let catalogue =
             options.catalogue.map(|server| Catalogue { server, count: options.tools, changes: 0 });
-        let tools = match &catalogue {
-            Some(Catalogue { server, count, .. }) => catalogue::list(*server, *count, 0).to_string(),
-            None => tools::list(options.tools, options.ledger).to_string(),
+        let tools = match (&catalogue, &options.catalog) {
+            (Some(Catalogue { server, count, .. }), _) => catalogue::list(*server, *count, 0),
+            (None, Some((file, server))) => tools::of_catalog(file, server)?,
+            (None, None) => tools::list(options.tools, options.ledger, options.faults.tools),
         };
-        Self { tools, catalogue, id_place: options.id_place, prebuilt: HashMap::new(), small: Vec::new() }
+        Ok(Self {
+            tools: tools.to_string(),
+            catalogue,
+            id_place: options.id_place,
+            prebuilt: HashMap::new(),
+            small: Vec::new(),
+        })
     }
 
     /// A line, its newline with it; `None` to what wants no answer.
@@ -140,6 +165,7 @@ impl Stub {
         let (Some(id), Some(method)) = (fields.get("id"), fields.get("method")) else { return Ok(None) };
         let (id, params) = (id.get(), fields.get("params").copied());
         let answer = match method.get().trim_matches('"') {
+            "tools/call" if faults::strikes(params) => return Ok(None),
             "tools/call" => self.call(id, params),
             "tools/list" => {
                 let result = format!(r#"{{"tools":{}}}"#, self.tools);

@@ -31,9 +31,6 @@ enum Route {
     Daemon {
         binary: PathBuf,
     },
-    Other {
-        words: Vec<String>,
-    },
 }
 
 impl Target {
@@ -56,10 +53,6 @@ impl Target {
         if settings.wants("plugbay") {
             let binary = gateway::find(settings.gateway.as_deref())?;
             targets.push(Self::plugbay("plugbay", binary, settings.mode.clone()));
-        }
-        for also in settings.also.iter().filter(|also| settings.wants(&also.name)) {
-            let route = Route::Other { words: also.words.clone() };
-            targets.push(Self { name: also.name.clone(), route });
         }
         Ok(targets)
     }
@@ -139,11 +132,6 @@ impl Target {
                 let mut serve = Command::new(binary);
                 serve.args(["serve", "--config"]).arg(sandbox.config(servers, Some("all"))?);
                 at_home(serve, sandbox)
-            }
-            Route::Other { words } => {
-                let config = sandbox.config(servers, None)?;
-                let config = config.to_str().ok_or("the temporary folder is not UTF-8")?;
-                command(&words.iter().map(|word| word.replace("{config}", config)).collect::<Vec<_>>())
             }
         };
         sandbox.confine(&mut command);

@@ -123,7 +123,7 @@ async function judgePanels(page, era) {
     // With two panels nobody can tell whose page calls a tool that both servers have: no guess is made.
     for (const server of ["one", "two"]) {
         await refresh(server);
-        await shows(server, "shared", /Several servers have a tool refresh: call one of one__refresh, two__refresh/);
+        await shows(server, "shared", /refresh could mean tools of several servers: write one of one__refresh, two__refresh/);
     }
     assert.match(await page.evaluate((uri) => host.read(uri), OWN_PAGE), /^.*Several servers have a page /);
 }

@@ -27,7 +27,8 @@ pub(crate) fn test() -> Result<(), String> {
         Some(setup) => installed(wanted, setup.join().map_err(|_| "it panicked")?),
         None => Ok(EndToEnd::Off),
     })?;
-    step("tests", || test_workspace(end_to_end))
+    step("tests", || test_workspace(end_to_end))?;
+    step("torture", || run("cargo", &["run", "--locked", "-p", "plugbay-torture", "--", "--quick"]))
 }
 
 /// How the end-to-end tests are run.

@@ -18,8 +18,8 @@ use crate::watchdog::guarded;
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Batch<'a> {
-    pub(crate) tool: &'a str,
-    pub(crate) size: usize,
+    /// The `params` of the call.
+    pub(crate) params: &'a str,
     pub(crate) expected: &'a Payload,
     pub(crate) calls: usize,
     /// Compare every byte of the answers, not only their lengths and ends.
@@ -88,12 +88,9 @@ impl Batch<'_> {
     }
 
     fn write_call(&self, number: usize, body: &mut String) -> Outcome<()> {
-        let (tool, size) = (self.tool, self.size);
+        let params = self.params;
         body.clear();
-        write!(
-            body,
-            r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"size":{size}}}}}}}"#
-        )?;
+        write!(body, r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{params}}}"#)?;
         Ok(())
     }
 

@@ -16,6 +16,20 @@ const VERSION: &str = "2025-06-18";
 /// Longer than any gateway's own limit for a server that does not start.
 const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
 
+/// Where a server listens.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) address: SocketAddr,
+    pub(crate) path: String,
+}
+
+impl Endpoint {
+    /// The path that most servers have.
+    pub(crate) fn usual(address: SocketAddr) -> Self {
+        Self { address, path: "/mcp".to_owned() }
+    }
+}
+
 /// A connection that is kept alive, with one request at a time on it.
 pub(crate) struct Connection {
     pub(crate) stream: TcpStream,
@@ -25,12 +39,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn open(address: SocketAddr, session: Option<&str>) -> Outcome<Self> {
-        let stream = TcpStream::connect(address)?;
+    pub(crate) fn open(endpoint: &Endpoint, session: Option<&str>) -> Outcome<Self> {
+        let Endpoint { address, path } = endpoint;
+        let stream = TcpStream::connect(*address)?;
         stream.set_nodelay(true)?;
         let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
         let head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {VERSION}\r\n{session}"
         );
         Ok(Self { stream, incoming: Incoming::new(), head, outgoing: Vec::new() })
@@ -49,6 +64,19 @@ impl Connection {
         if self.incoming.receive(&mut self.stream)? { self.answer() } else { Err(closed()) }
     }
 
+    /// The body of the answer, whatever its status.
+    pub(crate) fn receive_any(&mut self) -> Outcome<&[u8]> {
+        if self.incoming.receive(&mut self.stream)? { self.body() } else { Err(closed()) }
+    }
+
+    /// Opens a session: the answer, and the session's id. A connection that is not answered `until` then is closed.
+    pub(crate) fn initialize(mut self, params: &Value, until: Instant) -> Outcome<(Value, Option<String>)> {
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        self.stream.set_read_timeout(Some(left))?;
+        let answer = self.request(0, "initialize", params)?;
+        Ok((answer, self.incoming.header("mcp-session-id").map(str::to_owned)))
+    }
+
     /// Reads what is there; `None` while that is not the whole answer.
     pub(crate) fn receive_some(&mut self) -> Outcome<Option<&[u8]>> {
         if !self.incoming.read_once(&mut self.stream)? {
@@ -64,6 +92,11 @@ impl Connection {
             let body = String::from_utf8_lossy(&body[..body.len().min(300)]);
             return Err(format!("{status}: {body}").into());
         }
+        self.body()
+    }
+
+    fn body(&self) -> Outcome<&[u8]> {
+        let body = self.incoming.body();
         let kind = self.incoming.header("content-type").unwrap_or_default();
         if kind.starts_with("text/event-stream") { last_event(body) } else { Ok(body) }
     }
@@ -80,29 +113,42 @@ impl Connection {
 
 /// A session that has been opened.
 pub(crate) struct Session {
-    address: SocketAddr,
+    endpoint: Endpoint,
     id: Option<String>,
     first: Connection,
 }
 
 impl Session {
     /// `group` is ended if it keeps us waiting.
-    pub(crate) fn open(address: SocketAddr, group: Pid) -> Outcome<Self> {
+    pub(crate) fn open(endpoint: Endpoint, group: Pid) -> Outcome<Self> {
         guarded(group, INITIALIZE_LIMIT, || {
-            let mut first = Connection::open(address, None)?;
+            let mut first = Connection::open(&endpoint, None)?;
             let client = json!({ "name": "plugbay-bench", "version": env!("CARGO_PKG_VERSION") });
             let params = json!({ "protocolVersion": VERSION, "capabilities": {}, "clientInfo": client });
             first.request(0, "initialize", &params)?;
             let id = first.incoming.header("mcp-session-id").map(str::to_owned);
-            let mut first = Connection::open(address, id.as_deref())?;
+            let mut first = Connection::open(&endpoint, id.as_deref())?;
             first.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
             first.receive()?;
-            Ok(Self { address, id, first })
+            Ok(Self { endpoint, id, first })
         })
     }
 
     pub(crate) fn connect(&self) -> Outcome<Connection> {
-        Connection::open(self.address, self.id.as_deref())
+        Connection::open(&self.endpoint, self.id.as_deref())
+    }
+
+    /// Calls again until the call succeeds: a server may still be starting.
+    pub(crate) fn call_until_result(&mut self, params: &Value, limit: Duration) -> Outcome<()> {
+        let began = Instant::now();
+        loop {
+            match self.first.request(0, "tools/call", params) {
+                Ok(result) if result["isError"] != true => return Ok(()),
+                Ok(result) if began.elapsed() > limit => return Err(format!("tools/call: {result}").into()),
+                Err(error) if began.elapsed() > limit => return Err(error),
+                _ => std::thread::sleep(Duration::from_millis(2)),
+            }
+        }
     }
 
     /// Asks again until at least `count` tools are listed.

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::args::Settings;
-use crate::batch::Done;
 use crate::calls::case::Case;
 use crate::http::{
-    batch::Batch,
-    client::{Connection, Session},
+    client::{Endpoint, Session},
     service::Service,
+    sockets::Sockets,
 };
 use crate::payload::{IdPlace, Payload};
-use crate::rounds::{OpenRoute, Series, alternate};
+use crate::rounds::{Series, alternate};
 use crate::sandbox::{Sandbox, Server};
 use crate::stub::TOOLS;
 use crate::target::exposed;
@@ -63,49 +64,23 @@ impl Route {
 
 pub(crate) fn run(case: &Case, routes: &[Route], rounds: u32) -> Outcome<Vec<Series>> {
     let payload = Payload::new(case.kind, case.size.bytes(), IdPlace::First);
-    let open = |route: &Route| Sockets::open(route, case, &payload);
+    let open = |route: &Route| open(route, case, &payload);
     alternate(routes, |route| route.name, open, case.calls, rounds)
 }
 
-struct Sockets<'a> {
-    connections: Vec<Connection>,
-    tool: String,
-    case: &'a Case,
-    payload: &'a Payload,
-    /// What the driver talks to: the gateway, or the stub itself.
-    front: Service,
-    /// The stub behind a gateway, if it is not the gateway's own child.
-    _stub: Option<Service>,
-    /// Last: the processes end before their home is removed.
-    _sandbox: Sandbox,
-}
-
-impl<'a> Sockets<'a> {
-    fn open(route: &Route, case: &'a Case, payload: &'a Payload) -> Outcome<Self> {
-        let sandbox = Sandbox::new()?;
-        let (front, stub) = match &route.gateway {
-            None => (start_stub(&sandbox)?, None),
-            Some(gateway) => gateway.start(&sandbox)?,
-        };
-        let mut session = Session::open(front.address, front.group())?;
-        let listed = session.tools_until(TOOLS, LISTING)?;
-        let tool = exposed(&listed, SERVER, case.kind.tool());
-        let tool = tool.ok_or_else(|| format!("{} is not in its list", case.kind.tool()))?.to_owned();
-        let connections = (0..case.in_flight).map(|_| session.connect()).collect::<Outcome<_>>()?;
-        Ok(Self { connections, tool, case, payload, front, _stub: stub, _sandbox: sandbox })
-    }
-}
-
-impl OpenRoute for Sockets<'_> {
-    fn pid(&self) -> u32 {
-        self.front.pid()
-    }
-
-    fn calls(&mut self, calls: usize, full_check: bool) -> Outcome<Done> {
-        let size = self.case.size.bytes();
-        let batch = Batch { tool: &self.tool, size, expected: self.payload, calls, full_check };
-        batch.run(&mut self.connections, self.front.group())
-    }
+fn open<'a>(route: &Route, case: &'a Case, payload: &'a Payload) -> Outcome<Sockets<'a>> {
+    let sandbox = Sandbox::new()?;
+    let (front, stub) = match &route.gateway {
+        None => (start_stub(&sandbox)?, None),
+        Some(gateway) => gateway.start(&sandbox)?,
+    };
+    let mut session = Session::open(Endpoint::usual(front.address), front.group())?;
+    let listed = session.tools_until(TOOLS, LISTING)?;
+    let tool = exposed(&listed, SERVER, case.kind.tool());
+    let tool = tool.ok_or_else(|| format!("{} is not in its list", case.kind.tool()))?.to_owned();
+    let params = json!({ "name": tool, "arguments": { "size": case.size.bytes() } }).to_string();
+    let connections = (0..case.in_flight).map(|_| session.connect()).collect::<Outcome<_>>()?;
+    Ok(Sockets { connections, params, payload, front, _stub: stub, _sandbox: sandbox })
 }
 
 impl Gateway {
@@ -128,7 +103,8 @@ impl Gateway {
     }
 }
 
-fn start_stub(sandbox: &Sandbox) -> Outcome<Service> {
+/// The stub itself, over HTTP.
+pub(crate) fn start_stub(sandbox: &Sandbox) -> Outcome<Service> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["stub", "--http", ANY_PORT]);
     Service::start(&mut command, &sandbox.path("stub.txt"))

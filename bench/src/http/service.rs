@@ -1,7 +1,7 @@
-//! A process that listens on a port of its own choice and says which.
+//! A process that listens on a port: of its own choice if it says which, or one that was chosen for it.
 
 use std::fs::{self, File};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -23,6 +23,20 @@ pub(crate) struct Service {
 impl Service {
     /// Waits until the process has said on stderr, which goes to the file `words`, where it listens.
     pub(crate) fn start(command: &mut Command, words: &PathBuf) -> Outcome<Self> {
+        Self::wait(command, words, address)
+    }
+
+    /// Waits until a connection to `address` is accepted.
+    pub(crate) fn start_at(command: &mut Command, words: &PathBuf, address: SocketAddr) -> Outcome<Self> {
+        Self::wait(command, words, |_| TcpStream::connect(address).is_ok().then_some(address))
+    }
+
+    /// `ready` gets what the process has written on stderr so far.
+    fn wait(
+        command: &mut Command,
+        words: &PathBuf,
+        ready: impl Fn(&str) -> Option<SocketAddr>,
+    ) -> Outcome<Self> {
         let program = command.get_program().to_owned();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(words)?);
         // A group of its own: what hangs can be ended with all that it started.
@@ -32,7 +46,7 @@ impl Service {
         let began = Instant::now();
         loop {
             let said = String::from_utf8_lossy(&fs::read(words)?).into_owned();
-            if let Some(address) = address(&said) {
+            if let Some(address) = ready(&said) {
                 service.address = address;
                 return Ok(service);
             }
@@ -41,7 +55,7 @@ impl Service {
             }
             if began.elapsed() > STARTING_LIMIT {
                 let program = program.display();
-                return Err(format!("{program} does not say where it listens: {}", said.trim_end()).into());
+                return Err(format!("{program} listens nowhere: {}", said.trim_end()).into());
             }
             std::thread::sleep(Duration::from_millis(2));
         }

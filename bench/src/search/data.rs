@@ -19,35 +19,35 @@ const FOLDERS: [&str; 4] = ["metatool", "bfcl", "real", "sealtools"];
 /// Tools without queries, to be lost among.
 const DISTRACTORS: &str = "toucan-catalog.jsonl.gz";
 
-pub(super) struct Data {
-    pub(super) catalogs: Vec<Catalog>,
+pub(crate) struct Data {
+    pub(crate) catalogs: Vec<Catalog>,
 }
 
-pub(super) struct Catalog {
-    pub(super) name: String,
+pub(crate) struct Catalog {
+    pub(crate) name: String,
     /// Each with its server.
-    pub(super) tools: Vec<(String, Tool)>,
-    pub(super) sets: Vec<Set>,
+    pub(crate) tools: Vec<(String, Tool)>,
+    pub(crate) sets: Vec<Set>,
 }
 
 #[derive(Clone)]
-pub(super) struct Set {
-    pub(super) name: String,
-    pub(super) queries: Vec<Query>,
+pub(crate) struct Set {
+    pub(crate) name: String,
+    pub(crate) queries: Vec<Query>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Query {
-    pub(super) text: String,
+pub(crate) struct Query {
+    pub(crate) text: String,
     /// Tools by their numbers; any tool of a group satisfies it.
-    pub(super) gold: Vec<Vec<u32>>,
-    pub(super) mode: Mode,
+    pub(crate) gold: Vec<Vec<u32>>,
+    pub(crate) mode: Mode,
 }
 
 /// What satisfies a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// Each group counts.
     All,
     /// One group is enough.
@@ -75,7 +75,7 @@ struct QueryLine {
 
 impl Data {
     /// What is there of the known folders; each may be missing.
-    pub(super) fn read(folder: &Path) -> Outcome<Self> {
+    pub(crate) fn read(folder: &Path) -> Outcome<Self> {
         let mut catalogs = Vec::new();
         for name in FOLDERS.iter().filter(|name| folder.join(name).is_dir()) {
             catalogs.push(catalog(&folder.join(name), name)?);
@@ -96,7 +96,7 @@ impl Data {
     }
 
     /// The largest catalog, again and again under other servers' names until it has so many tools.
-    pub(super) fn of_size(&self, wanted: usize) -> Option<Catalog> {
+    pub(crate) fn of_size(&self, wanted: usize) -> Option<Catalog> {
         let largest = self.catalogs.iter().max_by_key(|catalog| catalog.tools.len())?;
         let again = (0..).flat_map(|time| {
             largest.tools.iter().map(move |(server, tool)| (format!("{server} {time}"), tool.clone()))
@@ -107,7 +107,7 @@ impl Data {
 }
 
 impl Catalog {
-    pub(super) fn borrowed(&self) -> Vec<(&str, &Tool)> {
+    pub(crate) fn borrowed(&self) -> Vec<(&str, &Tool)> {
         self.tools.iter().map(|(server, tool)| (server.as_str(), tool)).collect()
     }
 }

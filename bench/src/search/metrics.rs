@@ -106,12 +106,12 @@ fn exposed((server, tool): &(String, Tool)) -> String {
 }
 
 /// In o200k.
-pub(super) fn tokens(text: &str) -> usize {
+pub(crate) fn tokens(text: &str) -> usize {
     tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len()
 }
 
 /// The share of the groups that the first `depth` satisfy.
-fn recall(ranking: &[u32], query: &Query, depth: usize) -> f64 {
+pub(crate) fn recall(ranking: &[u32], query: &Query, depth: usize) -> f64 {
     let seen = &ranking[..depth.min(ranking.len())];
     let satisfied = |group: &&Vec<u32>| group.iter().any(|tool| seen.contains(tool));
     let count = query.gold.iter().filter(satisfied).count();

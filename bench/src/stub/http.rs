@@ -16,7 +16,7 @@ pub(crate) fn serve(address: &str, options: &Options) -> Outcome<()> {
     let listener = TcpListener::bind(address)?;
     output::progress(&format!("listening on http://{}/mcp", listener.local_addr()?));
     for stream in listener.incoming() {
-        let (stream, stub) = (stream?, Stub::new(options));
+        let (stream, stub) = (stream?, Stub::new(options)?);
         thread::spawn(move || {
             // A client that has gone needs no error.
             let _ = converse(stream, stub);

@@ -1,17 +1,24 @@
 //! The tools that the stub lists.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
+use crate::Outcome;
 use crate::payload::Kind;
+use crate::stub::{CRASH_TOOL, HANG_TOOL, TOOLS};
 
 /// A tool with an input schema as large and as varied as real servers write them.
 pub(crate) const LEDGER_TOOL: &str = "search_ledger";
 
 /// The first tools answer, the others have definitions of a usual length. `ledger` adds [`LEDGER_TOOL`]
-/// to those that answer.
-pub(super) fn list(count: usize, ledger: bool) -> Value {
+/// to those that answer, `faults` two that never do.
+pub(super) fn list(count: usize, ledger: bool, faults: bool) -> Value {
     let fetching = Kind::ALL.map(|kind| tool(kind.tool(), "Answers with a payload of the size asked for."));
-    let answering: Vec<Value> = fetching.into_iter().chain(ledger.then(ledger_tool)).collect();
+    let never = [CRASH_TOOL, HANG_TOOL].map(|name| tool(name, "Has a fault."));
+    let never = never.into_iter().filter(|_| faults);
+    let answering: Vec<Value> = fetching.into_iter().chain(ledger.then(ledger_tool)).chain(never).collect();
     let others = (answering.len()..count).map(|number| {
         tool(
             &format!("move_berth_{number:02}"),
@@ -21,6 +28,31 @@ pub(super) fn list(count: usize, ledger: bool) -> Value {
         )
     });
     answering.into_iter().chain(others).take(count).collect()
+}
+
+/// All tools that answer, and as many others as a stub usually has.
+pub(crate) fn definitions() -> Value {
+    list(TOOLS, true, false)
+}
+
+/// The tools of `server` in a catalog, a tool to a line.
+pub(super) fn of_catalog(file: &Path, server: &str) -> Outcome<Value> {
+    let mut tools = Vec::new();
+    for line in fs::read_to_string(file)?.lines() {
+        let mut entry: Value = serde_json::from_str(line)?;
+        if entry["server"] == server {
+            let schema = match entry["inputSchema"].take() {
+                Value::Null => json!({ "type": "object" }),
+                schema => schema,
+            };
+            tools.push(json!({
+                "name": entry["name"],
+                "description": entry["description"].as_str().unwrap_or_default(),
+                "inputSchema": schema,
+            }));
+        }
+    }
+    Ok(Value::from(tools))
 }
 
 /// The kind of payload with which a tool answers.
@@ -116,7 +148,7 @@ mod tests {
     fn the_list_has_as_many_tools_as_asked_for() {
         for count in [1, 2, TOOLS] {
             for ledger in [true, false] {
-                assert_eq!(list(count, ledger).as_array().map(Vec::len), Some(count));
+                assert_eq!(list(count, ledger, false).as_array().map(Vec::len), Some(count));
             }
         }
     }

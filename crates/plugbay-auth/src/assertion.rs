@@ -50,11 +50,14 @@ pub fn of_client(client: &str, issuer: &str, key: &SigningKey, now: u64) -> Resu
     jsonwebtoken::encode(&header, &claims, &encoding.map_err(bad_key)?).map(Secret::new).map_err(bad_key)
 }
 
+/// More than any secret has.
+const LONGEST_SECRET: u64 = 64 * 1024;
+
 /// The secret, or what the file holds now.
 pub fn read(source: &SecretSource) -> Result<Secret, SignError> {
     match source {
         SecretSource::Value(secret) => Ok(secret.clone()),
-        SecretSource::File(path) => match std::fs::read_to_string(path) {
+        SecretSource::File(path) => match plugbay_files::read_text(path, LONGEST_SECRET) {
             Ok(text) => Ok(Secret::new(text.trim())),
             Err(error) => Err(SignError::File(path.display().to_string(), error.to_string())),
         },

@@ -8,6 +8,8 @@ mod challenge;
 mod client;
 mod discovery;
 mod freshness;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod header_source;
 mod http;
 pub mod keychain;

@@ -114,7 +114,7 @@ fn with_kind(path: &Path, kind: &str) -> Option<PathBuf> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    serde_json::from_slice(&plugbay_files::read(path, 1 << 20).ok()?).ok()
 }
 
 /// MD5 names files here, and protects nothing.

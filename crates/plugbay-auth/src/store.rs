@@ -9,14 +9,15 @@ mod record;
 mod secrets;
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Write as _},
+    fs::{self, File, TryLockError},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use plugbay_core::credentials::Placement;
+use plugbay_files::own;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
@@ -62,8 +63,6 @@ pub enum StoreError {
     Corrupt(PathBuf, PathBuf),
     #[error("{0} is written by a newer plugbay")]
     Newer(PathBuf),
-    #[error("{0} {1}")]
-    Unsafe(PathBuf, &'static str),
     #[error("the keychain: {0}")]
     Keychain(io::Error),
     #[error("another process has held {0} for a long time")]
@@ -127,7 +126,7 @@ impl Store {
     pub fn save(&self, key: &ServerKey, logins: &Logins) -> Result<(), StoreError> {
         let path = self.path(key);
         let failed = |error| StoreError::Write(path.clone(), error);
-        self.prepare_folder()?;
+        own::create_folder(&self.folder).map_err(failed)?;
         let before = self.read(key).unwrap_or_default();
         let mut written = logins.clone();
         self.hide(key, &mut written)?;
@@ -135,11 +134,7 @@ impl Store {
         if text.len() as u64 >= LARGEST {
             return Err(failed(io::ErrorKind::FileTooLarge.into()));
         }
-        let mut draft = tempfile::Builder::new().prefix(".tmp").tempfile_in(&self.folder).map_err(failed)?; // for its owner alone
-        draft.write_all(text.as_bytes()).and_then(|()| draft.as_file().sync_all()).map_err(failed)?;
-        draft.persist(&path).map_err(|error| failed(error.error))?;
-        // Some file systems cannot do it.
-        let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        own::replace(&path, text.as_bytes()).map_err(failed)?;
         self.discard(key, &before, &written);
         Ok(())
     }
@@ -167,10 +162,9 @@ impl Store {
 
     /// Waits for the lock of one server, of all processes of the user.
     pub async fn lock(&self, key: &ServerKey) -> Result<Lock, StoreError> {
-        self.prepare_folder()?;
         let path = self.path(key).with_extension("lock");
         let failed = |error| StoreError::Write(path.clone(), error);
-        let file = lock_file(&path).map_err(failed)?;
+        let file = own::lock_file(&path).map_err(failed)?;
         let end = Instant::now() + LOCK_PATIENCE;
         loop {
             match file.try_lock() {
@@ -194,10 +188,7 @@ impl Store {
     fn read(&self, key: &ServerKey) -> Result<Logins, StoreError> {
         let path = self.path(key);
         let stamp = self.stamp(key);
-        if stamp.is_some() {
-            self.check_folder()?;
-        }
-        let text = match read(&path) {
+        let text = match own::read_text(&path, LARGEST) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Logins::default()),
             Err(error) => return Err(StoreError::Read(path, error)),
@@ -210,41 +201,6 @@ impl Store {
             Err(record::ParseError::Malformed) => Err(set_aside(path)),
         }
     }
-
-    fn prepare_folder(&self) -> Result<(), StoreError> {
-        create_folder(&self.folder).map_err(|error| StoreError::Write(self.folder.clone(), error))?;
-        self.check_folder()
-    }
-
-    /// The folder is for its owner alone, and no other user can have put it there.
-    fn check_folder(&self) -> Result<(), StoreError> {
-        let failed = |error| StoreError::Write(self.folder.clone(), error);
-        let metadata = fs::symlink_metadata(&self.folder).map_err(failed)?;
-        if metadata.is_symlink() {
-            return Err(StoreError::Unsafe(self.folder.clone(), "is a symbolic link; remove it"));
-        }
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-            if metadata.uid() != rustix::process::geteuid().as_raw() {
-                return Err(StoreError::Unsafe(self.folder.clone(), "belongs to another user; remove it"));
-            }
-            if metadata.mode() & 0o077 != 0 {
-                fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    use std::io::Read as _;
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
-    }
-    let mut text = String::new();
-    File::open(path)?.take(LARGEST).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// Keeps a file that cannot be read, beside its place.
@@ -255,23 +211,4 @@ fn set_aside(path: PathBuf) -> StoreError {
         Ok(()) => StoreError::Corrupt(path, aside),
         Err(error) => StoreError::Read(path, error),
     }
-}
-
-fn lock_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-#[cfg(unix)]
-fn create_folder(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-fn create_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
 }

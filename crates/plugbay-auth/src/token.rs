@@ -1,7 +1,7 @@
 //! Requests to a token endpoint, and what comes back.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use plugbay_core::{credentials::SigningKey, secret::Secret};
+use plugbay_core::{credentials::SigningKey, secret::Secret, text::stripped};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::{Url, form_urlencoded::byte_serialize};
@@ -322,8 +322,7 @@ fn error_code(response: &Response) -> Option<String> {
 /// Text of a server as it is shown to the user: one line without control characters.
 pub fn shown(text: &str) -> String {
     let visible = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
-    let is_direction = |c: &char| !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}');
-    text.chars().filter(is_direction).map(visible).take(ERROR_TEXT).collect::<String>().trim().to_owned()
+    stripped(text).chars().map(visible).take(ERROR_TEXT).collect::<String>().trim().to_owned()
 }
 
 #[cfg(test)]

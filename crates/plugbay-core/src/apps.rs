@@ -45,6 +45,9 @@ impl ToolUi {
     }
 }
 
+/// As many pages of one object count, the first and the last of them.
+const MOST_LINKS: usize = 16;
+
 /// The pages that an object `_meta` names. A key that stands there twice counts twice, because parsers differ in which
 /// of the two they take.
 pub fn page_links(bytes: &[u8], meta: &Span) -> Vec<PageLink> {
@@ -62,6 +65,9 @@ pub fn page_links(bytes: &[u8], meta: &Span) -> Vec<PageLink> {
             OLDER_KEY => add(member.value),
             _ => {}
         }
+    }
+    if links.len() > MOST_LINKS {
+        links.drain(MOST_LINKS / 2..links.len() - MOST_LINKS / 2);
     }
     links
 }

@@ -1,6 +1,8 @@
 //! What every server offers: immutable, so that readers share it without a lock.
 
+mod allowance;
 mod header_parameters;
+mod hidden;
 mod server_capabilities;
 #[cfg(test)]
 mod tests;
@@ -12,7 +14,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 
+pub use allowance::{Allowance, LeftOut};
 pub use header_parameters::HeaderParameter;
+pub use hidden::{HiddenPlace, HiddenText};
 pub use server_capabilities::ServerCapabilities;
 pub use tool::{Tool, ToolData, ToolPlaces};
 pub use tools::{FIRST_NAMES, ToolSource, Tools, ToolsBrief};
@@ -24,11 +28,9 @@ use crate::{
     extension::Extensions,
     failure::Failure,
     name::ServerName,
-    wire::{Framing, Members, Span, elements, string_value},
+    size_limit,
+    wire::{Cursor, Framing, Members, ScanError, Span, Walk, string_value},
 };
-
-/// More of one kind than this from one server is not taken.
-pub const ITEM_LIMIT: usize = 10_000;
 
 /// All servers at one moment. Changes make a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,6 +74,10 @@ pub struct Offer {
     pub prompts: Vec<Item>,
     /// By their URIs: entries of `skills/list`.
     pub skills: Vec<Item>,
+    /// What was taken out of its definitions since it listed them.
+    pub hidden: Option<Arc<HiddenText>>,
+    /// What was left out when it listed these; `None` also if that is not known.
+    pub left_out: Option<LeftOut>,
 }
 
 /// What a server can list.
@@ -247,6 +253,11 @@ impl Offer {
         instructions: Option<String>,
         tools: Vec<Tool>,
     ) -> Self {
+        let info = info.filter(|info| info.len() <= size_limit::SERVER_INFO);
+        let instructions = instructions.map(|mut text| {
+            text.truncate(text.floor_char_boundary(size_limit::INSTRUCTIONS));
+            text
+        });
         let tools = tools.into();
         let capabilities = ServerCapabilities { tools: true, ..ServerCapabilities::default() };
         let Items { resources, templates, prompts, skills } = Items::default();
@@ -262,6 +273,8 @@ impl Offer {
             templates,
             prompts,
             skills,
+            hidden: None,
+            left_out: None,
         }
     }
 
@@ -269,6 +282,12 @@ impl Offer {
     #[must_use]
     pub fn with_tools(self, tools: Tools) -> Self {
         Self { tools, ..self }
+    }
+
+    /// Without what was left out.
+    #[must_use]
+    pub fn without(self, left_out: Option<LeftOut>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// With what it has declared besides.
@@ -298,6 +317,8 @@ impl Offer {
             templates,
             prompts,
             skills,
+            hidden: _,
+            left_out: _,
         } = self;
         *tools == other.tools
             && (resources, templates, prompts) == (&other.resources, &other.templates, &other.prompts)
@@ -327,7 +348,7 @@ fn cloned<T>((server, value): (&ServerName, &Arc<T>)) -> (ServerName, Arc<T>) {
 fn in_order(mut items: Vec<Item>) -> Vec<Item> {
     items.sort_by(|a, b| a.key.cmp(&b.key));
     items.dedup_by(|a, b| a.key == b.key);
-    items.truncate(ITEM_LIMIT);
+    items.truncate(size_limit::ITEMS);
     items
 }
 
@@ -372,16 +393,40 @@ impl Item {
     }
 }
 
-/// One page of a list: its definitions, and the next cursor.
-pub fn read_page(message: &Bytes, result: &Span, item_kind: ItemKind) -> (Vec<Bytes>, Option<Bytes>) {
-    let Some(array) = Members::find(message, result, item_kind.list_key()) else {
-        return (Vec::new(), None);
+/// One page of a list: its definitions, as far as they are taken, and the next cursor.
+pub fn read_page(
+    message: &Bytes,
+    result: &Span,
+    item_kind: ItemKind,
+    allowance: &mut Allowance,
+) -> (Vec<Bytes>, Option<Bytes>) {
+    let (mut array, mut next) = (None, None);
+    for member in Members::of(message, result).flatten() {
+        match &*member.key {
+            "nextCursor" => next = Some(member.value),
+            key if key == item_kind.list_key() => array = Some(member.value),
+            _ => {}
+        }
+    }
+    let Some(array) = array else { return (Vec::new(), None) };
+    let mut definitions = Vec::new();
+    let mut cursor = Cursor::new(&message[..array.end], array.start);
+    let mut read = || -> Result<(), ScanError> {
+        let mut walk = Walk::open(&mut cursor, b'[', 0)?;
+        while walk.advance(&mut cursor)? {
+            let definition = cursor.value(1)?;
+            if allowance.takes(definition.len()) {
+                // Copied out of the message, so that one definition does not keep a whole page alive.
+                definitions.push(Bytes::copy_from_slice(&message[definition]));
+            } else if allowance.is_spent() {
+                break;
+            }
+        }
+        Ok(())
     };
-    // Copied out of the message, so that one definition does not keep a whole page alive.
-    let definitions =
-        elements(message, &array).into_iter().map(|span| Bytes::copy_from_slice(&message[span]));
-    let cursor = Members::find(message, result, "nextCursor")
+    let _ = read(); // the definitions before an error count
+    let cursor = next
         .map(|span| message.slice(span))
         .filter(|cursor| cursor.starts_with(b"\"") && &cursor[..] != b"\"\"");
-    (definitions.collect(), cursor)
+    (definitions, cursor)
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::wire::{Draft, Head, Hole, Kind, Members, Span, elements};
+use crate::wire::{Draft, Head, Hole, Kind, Members, Span, elements, folds_to};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -37,7 +37,7 @@ pub fn negotiate(requested: Option<&str>) -> &'static str {
 /// Whether the protocol itself has this method, in whichever era and from whichever side: what is ours to answer, or
 /// nobody's. In any letters, so that nothing gets by that a lenient server would take for it.
 pub fn is_core(method: &[u8]) -> bool {
-    CORE.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(method))
+    std::str::from_utf8(method).is_ok_and(|method| CORE.iter().any(|known| folds_to(method, known)))
 }
 
 const CORE: [&str; 36] = [
@@ -407,7 +407,7 @@ mod tests {
                 format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#),
                 format!(r#"{{"result":{result},"jsonrpc":"2.0","id":1}}"#),
             ] {
-                let head = Head::read_quickly(message.as_bytes()).unwrap();
+                let head = Head::read(message.as_bytes()).unwrap();
                 let sent = edited(&message, completion(message.as_bytes(), &head, true).as_slice());
                 let seen: serde_json::Value = serde_json::from_str(&sent).unwrap();
                 assert_eq!(
@@ -420,7 +420,7 @@ mod tests {
         }
         // What stands behind the result of a long answer is not read; it must still be one message.
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{long},"x":{{}}}}"#);
-        let head = Head::read_quickly(message.as_bytes()).unwrap();
+        let head = Head::read(message.as_bytes()).unwrap();
         assert!(
             Head::read(edited(&message, completion(message.as_bytes(), &head, true).as_slice()).as_bytes())
                 .is_ok()
@@ -457,8 +457,7 @@ mod tests {
     fn only_a_result_of_this_type_requires_input() {
         let read = |result: &str| {
             let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
-            let found =
-                InputRequired::read(message.as_bytes(), &Head::read_quickly(message.as_bytes()).unwrap());
+            let found = InputRequired::read(message.as_bytes(), &Head::read(message.as_bytes()).unwrap());
             let text = |span: Option<Span>| span.map(|span| message[span].to_owned());
             found.map(|found| (text(found.requests), text(found.state)))
         };

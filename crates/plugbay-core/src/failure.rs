@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::name::ServerName;
+use crate::{name::ServerName, secret::KnownSecrets};
 
 /// Tells a host that plugbay has cut its request.
 pub const CUT: &str = "plugbay ended before it answered this request. The request may have had an effect, so plugbay \
@@ -79,6 +79,16 @@ impl Failure {
             Some(_) => self.to_string(),
             None => format!("{self}; try: run `plugbay list`, which starts it and shows all that it says"),
         }
+    }
+
+    /// The same without these secrets, which the server may have repeated.
+    #[must_use]
+    pub fn hiding(mut self, secrets: &KnownSecrets) -> Self {
+        let hide = |text: &mut String| *text = secrets.hide(std::mem::take(text)).into_owned();
+        hide(&mut self.what);
+        self.stderr.iter_mut().chain(&mut self.stdout).for_each(hide);
+        self.remedy.iter_mut().for_each(hide);
+        self
     }
 
     #[must_use]

@@ -4,8 +4,13 @@
 //! ends with `_`, the first `__` of a joined name is always the joint, so the mapping from
 //! (server, tool) to exposed name can be undone without guessing.
 
+mod likeness;
+mod prefixes;
+
 use std::{fmt, sync::Arc};
 
+pub use likeness::{is_slip, nearest};
+pub use prefixes::ServerPrefixes;
 use sha2::{Digest, Sha256};
 
 /// What stands between server and tool in an exposed name.
@@ -142,7 +147,12 @@ pub fn own(tool: &str) -> &str {
 
 /// A name without case and separators: `filePath`, `file_path` and `File-Path` are `filepath`.
 pub fn folded(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    folded_chars(name).collect()
+}
+
+/// The characters of [`folded`].
+pub fn folded_chars(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
 /// The one of several that is meant; `None` if that is none of them, or not clear.
@@ -159,43 +169,10 @@ pub fn without_host(name: &str) -> &str {
     ours.map_or(name, |(_, rest)| rest)
 }
 
-/// What follows a server's name at the beginning of another, however that is written.
-pub fn after<'n>(server: &ServerName, name: &'n str) -> Option<&'n str> {
-    let server = folded(server.as_str());
-    let last = server.chars().count().checked_sub(1)?;
-    let (at, end) = name.char_indices().filter(|(_, c)| c.is_alphanumeric()).nth(last)?;
-    let (head, rest) = name.split_at(at + end.len_utf8());
-    (folded(head) == server).then_some(rest)
-}
-
 /// Whether a name was cut or cleaned, by its looks: then it does not tell what the tool is called.
 pub fn is_marked(exposed: &str) -> bool {
     let mark = exposed.rsplit_once('_').map(|(_, mark)| mark);
     mark.is_some_and(|mark| mark.len() == HASH_DIGITS && mark.bytes().all(|b| b.is_ascii_hexdigit()))
-}
-
-/// Up to three of the known names that are most like one that does not exist, the likest first.
-pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = wanted.to_lowercase();
-    let length = wanted.chars().count();
-    let mut scored: Vec<(usize, &str)> = Vec::new();
-    for name in known {
-        let folded = name.to_lowercase();
-        let most = (name.len().max(wanted.len()) / 3).max(1);
-        // The tool's name without its server is as good as a slip of the pen.
-        let distance = if split(&folded).is_some_and(|(_, tool)| tool == wanted) {
-            1
-        } else if length.abs_diff(folded.chars().count()) > most {
-            continue; // to reckon it takes the product of both lengths, and one of them is a stranger's
-        } else {
-            strsim::damerau_levenshtein(&wanted, &folded)
-        };
-        if distance <= most {
-            scored.push((distance, name));
-        }
-    }
-    scored.sort_unstable();
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
 /// Whether hosts take every character of a tool's name, so that it is exposed as it is, if it is not too long.
@@ -238,23 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_names_that_were_meant() {
-        let known = ["git__status", "git__commit", "calc__list_units"];
-        assert_eq!(nearest("Git_comit", known), ["git__commit"]);
-        assert_eq!(nearest("status", known), ["git__status"]);
-        assert!(nearest("weather__now", known).is_empty());
-        assert_eq!(nearest("git__комmit", known), nearest("git__xxxmit", known));
-        let endless = "x".repeat(4 << 20);
-        assert!(nearest(&endless, known).is_empty());
-    }
-
-    #[test]
     fn a_name_is_told_however_it_is_written() {
         assert_eq!(folded("Git__create-Branch.v2"), folded("git/createBranchV2"));
         assert_eq!(without_host("mcp__plugbay__git__log"), "git__log");
-        assert_eq!(after(&server("git-hub"), "GitHub__log"), Some("__log"));
-        assert_eq!(after(&server("git"), "gitlog"), Some("log"));
-        assert_eq!((after(&server("git"), "gi"), after(&server("-"), "x")), (None, None));
         assert_eq!((without_host("git__log"), without_host("mcp__x")), ("git__log", "mcp__x"));
     }
 

@@ -79,6 +79,18 @@ impl<T> Pending<T> {
         }
     }
 
+    /// The process did not run for a while: no silence in that time counts, so every wait begins anew.
+    pub fn begin_anew(&mut self, now: Instant) {
+        for entry in self.entries.values_mut() {
+            let until = now.checked_add(entry.patience);
+            if entry.silent_until.is_some() {
+                entry.silent_until = until;
+            }
+            entry.latest = entry.latest.and_then(|latest| Some(latest.max(until?)));
+        }
+        self.earliest = self.entries.values().filter_map(Entry::deadline).min();
+    }
+
     /// Takes out everything that has waited too long, with the time that was not enough.
     pub fn expire(&mut self, now: Instant) -> Vec<(Ticket, T, Duration)> {
         let due = |entry: &Entry<T>| entry.deadline().is_some_and(|deadline| deadline <= now);
@@ -190,6 +202,22 @@ mod tests {
         pending.register(Ticket(2), "call", start, 2 * SECOND, 60 * SECOND);
         pending.hold(Ticket(2));
         assert_eq!(pending.expire(start + 60 * SECOND), [(Ticket(2), "call", 60 * SECOND)]);
+    }
+
+    #[test]
+    fn a_wait_begins_anew_after_the_process_did_not_run() {
+        let start = Instant::now();
+        let mut pending = Pending::default();
+        pending.register(Ticket(1), "silent", start, 2 * SECOND, 5 * SECOND);
+        pending.register(Ticket(2), "on hold", start, 2 * SECOND, 3600 * SECOND);
+        pending.register_for_ever(Ticket(3), "subscription");
+        pending.hold(Ticket(2));
+        let woken = start + 1000 * SECOND;
+        pending.begin_anew(woken);
+        assert_eq!(pending.next_deadline(), Some(woken + 2 * SECOND));
+        assert_eq!(pending.expire(woken + SECOND), []);
+        assert_eq!(pending.expire(woken + 60 * SECOND), [(Ticket(1), "silent", 2 * SECOND)]);
+        assert_eq!(pending.len(), 2);
     }
 
     proptest! {

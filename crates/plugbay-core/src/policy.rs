@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::name::{self, ServerName};
+use crate::name::{self, ServerName, ServerPrefixes};
 
 /// Which of a server's tools may be seen and called. `deny` wins over `allow`; an absent `allow`
 /// allows everything.
@@ -39,6 +39,8 @@ pub struct ToolGrant(Arc<Patterns>);
 pub struct ServerGrant {
     patterns: Arc<Patterns>,
     server: ServerName,
+    /// The names of all servers, which its tools must not have in front.
+    servers: Arc<ServerPrefixes>,
     /// How its tools appear, as in its exposure.
     rename: BTreeMap<String, String>,
     bare: bool,
@@ -76,12 +78,14 @@ impl ToolGrant {
     pub fn of(
         &self,
         server: &ServerName,
+        servers: &Arc<ServerPrefixes>,
         rename: &BTreeMap<String, String>,
         bare: bool,
         name_limit: usize,
     ) -> ServerGrant {
-        let (patterns, server, rename) = (Arc::clone(&self.0), server.clone(), rename.clone());
-        ServerGrant { patterns, server, rename, bare, name_limit }
+        let (patterns, servers) = (Arc::clone(&self.0), Arc::clone(servers));
+        let (server, rename) = (server.clone(), rename.clone());
+        ServerGrant { patterns, server, servers, rename, bare, name_limit }
     }
 }
 
@@ -91,8 +95,9 @@ impl ServerGrant {
         let visible = self.rename.get(tool).map_or(tool, String::as_str);
         let full = |tool: &str| self.patterns.matches(&format!("{}{tool}", name::before(&self.server)));
         let shown = || self.patterns.matches(&name::expose(&self.server, visible, self.name_limit));
-        // A bare name with the joint in it could pass for a tool of another server.
-        let bare = || self.bare && name::split(visible).is_none() && self.patterns.matches(visible);
+        // A bare name could pass for a tool of another server, which the pattern is about.
+        let reads_joined = || name::split(visible).is_some() || self.servers.claim(&self.server, visible);
+        let bare = || self.bare && !reads_joined() && self.patterns.matches(visible);
         full(tool) || full(visible) || shown() || bare()
     }
 }

@@ -1,6 +1,9 @@
 //! Skills over MCP (`io.modelcontextprotocol/skills`): what an entry says, and where answers carry URIs.
 
-use crate::wire::{Head, Kind, Members, Span, elements, string_value};
+use crate::{
+    size_limit,
+    wire::{Head, Kind, Members, Span, elements, string_value},
+};
 
 /// The name by which servers declare it.
 pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
@@ -73,8 +76,9 @@ pub fn is_below(uri: &str, root: &str) -> bool {
     uri.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The directories that a URI lies in, the innermost first.
+/// The directories that a URI lies in, the innermost first. One that is longer than any URI of a list is left out.
 pub fn directories(uri: &str) -> impl Iterator<Item = &str> {
+    let uri = &uri[..uri.floor_char_boundary(size_limit::URI + 1)];
     uri.rmatch_indices('/').map(|(at, _)| &uri[..at])
 }
 

@@ -63,8 +63,7 @@ pub(crate) fn begin(context: RequestContext<'_>, agent_request: AgentRequest) {
         }
     }
     // The tools that it needs have to be searched for.
-    let tool_index = context.snapshot().tool_index;
-    context.when_searchable(&tool_index, |context| begin_now(context, agent_request));
+    context.when_searchable(&context.snapshot(), |context| begin_now(context, agent_request));
 }
 
 fn begin_now(context: RequestContext<'_>, agent_request: AgentRequest) {

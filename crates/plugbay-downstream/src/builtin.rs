@@ -14,7 +14,8 @@ use plugbay_core::{
     arguments::{self, CheckedArguments, Envelope, NoCall},
     name::{self, ServerName},
     search::reply,
-    surface::{BuiltinTool, Found, Snapshot, Target, failed_unlisted, words_of},
+    size_limit,
+    surface::{BuiltinTool, Found, Snapshot, Spelled, Target, failed_unlisted, words_of},
     wire::{Head, Span, write},
 };
 
@@ -36,6 +37,10 @@ const LONGEST_CALL: Duration = Duration::from_secs(3600);
 const REPAIRS_KEY: &str = "plugbay/repairs";
 /// As many as are shown for a name that is none.
 const NEAREST: usize = 3;
+/// So few names are looked up in a moment.
+const FEW_NAMES: usize = 8;
+/// Definitions of more bytes than this are not described at once.
+const DESCRIPTIONS: usize = 4 << 20;
 
 pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
     // Activation and status also concern servers that are still warming up.
@@ -55,13 +60,13 @@ pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
 }
 
 fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
-    let RequestContext { session, request, .. } = context;
+    let request = context.request;
     let snapshot = context.snapshot();
     let reply = match tool {
         BuiltinTool::Search => return search::serve(context),
         BuiltinTool::Describe => match skill::wanted(&snapshot, request) {
             Some(uri) => return skill::describe(context, &snapshot, uri),
-            None => describe(session, &snapshot, request),
+            None => return describe(context, snapshot),
         },
         BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
             Ok(route) => return dispatch::forward(context, &route),
@@ -73,7 +78,10 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
             Ok(wanted) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
         },
-        BuiltinTool::Status | BuiltinTool::Overview => Ok(activate::overview(session)),
+        BuiltinTool::Status | BuiltinTool::Overview => {
+            let is_large = snapshot.tool_index.is_large();
+            return context.text_made(is_large, |session| Ok(activate::overview(session)));
+        }
         BuiltinTool::Refresh => match refresh(context, &snapshot) {
             Ok(told) => Ok(told),
             Err(refusal) => return context.refuse(&refusal),
@@ -99,21 +107,34 @@ fn refresh(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<String, R
 type Reply = Result<String, String>;
 
 /// `describe_tool`: known tools are described even if others of the names are unknown.
-fn describe(session: &Session, snapshot: &Snapshot, request: &Request) -> Reply {
-    let arguments = Arguments::of(request);
-    let names = [arguments.texts("name"), arguments.texts("names")].concat();
-    let names: Vec<&str> = names.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
-    if names.is_empty() {
-        return Err("\"name\" is missing: give the name of a tool, or a list of names".to_owned());
-    }
-    let (mut told, mut servers) = (Vec::new(), BTreeSet::new());
-    for name in names {
+fn describe(context: RequestContext<'_>, snapshot: Snapshot) {
+    let by_commas = |text: &str| text.split(',').map(|name| name.trim().to_owned()).collect();
+    let names = match Arguments::of(context.request).names(&["name", "names"], by_commas) {
+        Ok(names) if !names.is_empty() => names,
+        Ok(_) => {
+            let missing = "\"name\" is missing: give the name of a tool, or a list of names";
+            return context.text(&Err(missing.to_owned()));
+        }
+        Err(too_long) => return context.text(&Err(too_long.to_string())),
+    };
+    let takes_long = names.len() > FEW_NAMES || snapshot.tool_index.is_large();
+    context.text_made(takes_long, move |session| described(session, &snapshot, &names));
+}
+
+fn described(session: &Session, snapshot: &Snapshot, names: &[String]) -> Reply {
+    let (mut told, mut servers, mut room) = (Vec::new(), BTreeSet::new(), DESCRIPTIONS);
+    for (at, name) in names.iter().enumerate() {
+        if room == 0 {
+            let left = names.len() - at;
+            told.push(format!("{left} more are not described, because this is long: name fewer tools"));
+            break;
+        }
         let found = snapshot.names.alike(name);
         servers.extend(found.map(|found| &found.target.server));
-        told.push(found.map_or_else(
-            || unknown(session, snapshot, name),
-            |found| reply::definition(&found.definition()),
-        ));
+        let text = found
+            .map_or_else(|| unknown(session, snapshot, name), |found| reply::definition(&found.definition()));
+        room = room.saturating_sub(text.len());
+        told.push(text);
     }
     told.extend(servers.iter().filter_map(|server| words_of(server, snapshot)));
     let told = told.join("\n");
@@ -222,8 +243,10 @@ fn sendable(arguments: Bytes) -> Result<Bytes, String> {
 
 fn agent_request(request: &Request) -> Result<AgentRequest, String> {
     let arguments = Arguments::of(request);
+    let text = |key, limit| arguments.text_within(key, limit).map_err(|too_long| too_long.to_string());
     let missing = || "\"query\" is missing: say what you want done".to_owned();
-    Ok(AgentRequest { query: arguments.text("query").ok_or_else(missing)?, server: arguments.text("server") })
+    let query = text("query", size_limit::REQUEST)?.ok_or_else(missing)?;
+    Ok(AgentRequest { query, server: text("server", size_limit::NAME)? })
 }
 
 /// Why the server of the name has no tools, or the names that are like it, or else the tools that do what it says.
@@ -233,6 +256,10 @@ fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
         && let Some(failure) = failed_unlisted(snapshot, &server)
     {
         return format!("{server} {}", failure.of_server());
+    }
+    if let Spelled::Several(candidates) = snapshot.names.spelled(name) {
+        let candidates = candidates.iter().map(|found| found.exposed.clone()).collect();
+        return Refusal::Ambiguous { name: name.to_owned(), candidates }.message();
     }
     let alike = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
     let mut nearest: Vec<&Found> = alike.collect();

@@ -3,12 +3,9 @@
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
-use plugbay_core::{
-    era::Era,
-    surface::{Snapshot, ToolIndex},
-    wire::Frame,
-};
+use plugbay_core::{era::Era, size_limit, surface::Snapshot, wire::Frame};
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 
 use crate::{
     gateway::Gateway, message::Request, outbox::Outbox, refusal::Refusal, respond, session::Session,
@@ -43,6 +40,9 @@ impl<'a> RequestContext<'a> {
 
     /// The refusal of a tool that another access token of the caller could allow.
     pub(crate) fn missing_scope(&self, tool: &str) -> Option<Refusal> {
+        if tool.len() > size_limit::NAME {
+            return None;
+        }
         let gateway = self.gateway();
         let scope = gateway.principal.scopes_for(tool, &gateway.snapshots.borrow())?;
         Some(Refusal::MissingScope { scope })
@@ -77,8 +77,10 @@ impl<'a> RequestContext<'a> {
         then: impl FnOnce(RequestContext<'_>, T) + Send + 'static,
     ) {
         let id = Bytes::copy_from_slice(self.request.id());
-        let Some(cancelled) = self.session.wait(id.clone(), Arc::clone(self.sink)) else {
-            return self.refuse(&Refusal::IdInUse);
+        let length = self.request.message.len();
+        let cancelled = match self.session.wait(id.clone(), Arc::clone(self.sink), length) {
+            Ok(cancelled) => cancelled,
+            Err(refusal) => return self.refuse(&refusal),
         };
         let context = self.to_owned();
         tokio::spawn(async move {
@@ -102,18 +104,38 @@ impl<'a> RequestContext<'a> {
         self.later(async move { gateway.settled().await }, |context, ()| then(context));
     }
 
-    /// Goes on when the index is built. Other requests are served meanwhile.
+    /// Goes on when the indexes of tools and skills are built. Other requests are served meanwhile.
     pub(crate) fn when_searchable(
         self,
-        tool_index: &Arc<ToolIndex>,
+        snapshot: &Snapshot,
         then: impl FnOnce(RequestContext<'_>) + Send + 'static,
     ) {
-        if tool_index.is_quick() {
+        if snapshot.tool_index.is_quick() && snapshot.resources.skills.is_quick() {
             return then(self);
         }
-        let (tool_index, table) = (Arc::clone(tool_index), self.gateway().table);
-        let ready = tokio::task::spawn_blocking(move || tool_index.prepare(table));
+        let (tool_index, resources) = (Arc::clone(&snapshot.tool_index), Arc::clone(&snapshot.resources));
+        let table = self.gateway().table;
+        let ready = spawn_blocking(move || {
+            tool_index.prepare(table);
+            resources.skills.prepare(table);
+        });
         self.later(ready, |context, _| then(context));
+    }
+
+    /// Answers the call of a built-in tool with a text that is made now, or in another thread if that may take long.
+    pub(crate) fn text_made(
+        self,
+        takes_long: bool,
+        make: impl FnOnce(&Session) -> Result<String, String> + Send + 'static,
+    ) {
+        if !takes_long {
+            return self.text(&make(self.session));
+        }
+        let session = Arc::clone(self.session);
+        let made = spawn_blocking(move || make(&session));
+        self.later(made, |context, made| {
+            context.text(&made.unwrap_or_else(|_| Err("the answer could not be made".to_owned())));
+        });
     }
 
     pub(crate) fn to_owned(self) -> OwnedContext {

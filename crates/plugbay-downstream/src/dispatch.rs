@@ -59,6 +59,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
         let what = format!("{key:?} must stand in \"params\" once, and in these letters");
         return Err(Refusal::InvalidParams(what));
     }
+    if session.is_draining() {
+        return Err(Refusal::Draining);
+    }
     let method = request.method();
     if method == b"initialize" {
         return initialize(session, sink, request);
@@ -239,8 +242,8 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
         return context.refuse(&unknown_tool(request));
     }
     let (id, ticket) = (request.message.slice(request.id.clone()), context.gateway().tickets.next());
-    if !session.reserve(id.clone(), ticket, &route.server) {
-        return context.refuse(&Refusal::IdInUse);
+    if let Err(refusal) = session.reserve(id.clone(), ticket, request.message.len()) {
+        return context.refuse(&refusal);
     }
     if let Err(limited) = context.gateway().principal.admit(snapshot.layout.settings.call_limits) {
         session.release(&id);
@@ -331,17 +334,14 @@ fn listen(context: RequestContext<'_>) -> Result<(), Refusal> {
     let RequestContext { session, sink, request, .. } = context;
     let tasks = tasks::item_subscriptions(session, request)?;
     let wanted = ListFilter::read(&request.message, request.notifications.as_ref());
-    let id = request.message.slice(request.id.clone());
+    let id = Bytes::copy_from_slice(request.id()); // the slice would keep the whole request
     let mut items = resource_subscriptions(session, request, &id);
     items.extend(tasks);
     let snapshot = session.snapshot();
     for item in &items {
         pass(session, request, Era::Modern, &Route::to_server(&item.server), &snapshot)?;
     }
-    if !session.subscribe(id, wanted, items, Arc::clone(sink)) {
-        return Err(Refusal::IdInUse);
-    }
-    Ok(())
+    session.subscribe(id, wanted, items, Arc::clone(sink))
 }
 
 /// The resources that a subscription names and whose servers support subscriptions.
@@ -352,9 +352,9 @@ fn resource_subscriptions(session: &Session, request: &Request, id: &Bytes) -> V
     let snapshot = session.snapshot();
     let items = |span: Span| {
         let uri = string_value(request.raw(&span))?;
-        let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri))?;
+        let place = route::resource_at(&uri, session, &snapshot, Era::Modern).ok()?;
         let place = Some(place).filter(|place| supports_subscriptions(&snapshot, &place.server))?;
-        Some(ItemSubscription::new(place, request.message.slice(span), Some(id.clone())))
+        Some(ItemSubscription::new(place, request.raw(&span), Some(id)))
     };
     uris.into_iter().filter_map(items).collect()
 }
@@ -374,15 +374,14 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
     let RequestContext { session, request, .. } = context;
     let (uri, span) = request.addressed()?;
     let snapshot = session.snapshot();
-    let unknown = || Refusal::UnknownResource { uri: uri.clone().into_owned(), era: Era::Legacy };
-    let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri)).ok_or_else(unknown)?;
+    let place = route::resource_at(&uri, session, &snapshot, Era::Legacy)?;
     if !supports_subscriptions(&snapshot, &place.server) {
         let what = format!("its server {:?} does not support resource subscriptions", place.server.as_str());
         return Err(Refusal::InvalidParams(what));
     }
     let route = Route::to(place.clone(), span.clone());
     pass(session, request, Era::Legacy, &route, &snapshot)?;
-    session.subscribe_item(ItemSubscription::new(place, request.message.slice(span), None));
+    session.subscribe_item(ItemSubscription::new(place, request.raw(&span), None))?;
     context.result(json!({}));
     Ok(())
 }

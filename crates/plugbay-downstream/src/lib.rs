@@ -8,11 +8,15 @@ mod budget;
 mod builtin;
 mod connected_hosts;
 mod context;
+pub mod descriptors;
 mod destination;
 mod dispatch;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gateway;
 mod host_view;
 pub mod http;
+mod limits;
 mod lists;
 mod message;
 mod open_apps;

@@ -8,7 +8,7 @@ use plugbay_core::{
     era::Meta,
     extension::Extensions,
     level::Level,
-    wire::{self, Frame, Head, Members, Span, string_value},
+    wire::{self, Frame, Head, Members, Span, folds_to, string_value},
 };
 
 use crate::{refusal::Refusal, respond};
@@ -100,9 +100,7 @@ impl Request {
         let mut seen = [false; UNAMBIGUOUS.len()];
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
             for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
-                if member.key.eq_ignore_ascii_case(key)
-                    && (std::mem::replace(seen, true) || member.key != key)
-                {
+                if folds_to(&member.key, key) && (std::mem::replace(seen, true) || member.key != key) {
                     request.ambiguous = Some(key);
                 }
             }

@@ -1,5 +1,9 @@
 //! The queue of messages to one host.
 
+mod lanes;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -11,17 +15,17 @@ use bytes::Bytes;
 use plugbay_core::wire::Frame;
 use tokio::{sync::Notify, time::sleep};
 
-use crate::{budget::Budget, refusal::Refusal, respond};
-
-/// From this many unread bytes on, plugbay reads no requests of the host and drops notifications.
-const HIGH: usize = 8 * 1024 * 1024;
+use crate::{
+    budget::{Budget, Reservation},
+    limits::{HIGH, HIGH_AMONG_MANY, LANE_ALONE, LANE_AMONG_MANY, LANE_UNHEARD, UNREAD_ALONE},
+    refusal::Refusal,
+    respond,
+};
+use lanes::{Kind, Lanes};
 
 /// How much is read ahead from servers for a busy host. Bytes in a server's pipe cost nothing; bytes here need
 /// a buffer and are cold when they are written.
 const AHEAD: usize = 64 * 1024;
-
-/// Limit of queued notifications, in bytes, if many outboxes share one budget.
-const HIGH_AMONG_MANY: usize = 256 * 1024;
 
 /// The queue of messages to one host. Pushing never waits, so a host that does not read stalls only itself.
 #[derive(Debug, Default)]
@@ -36,6 +40,8 @@ pub(crate) struct Outbox {
     refusal: OnceLock<Refusal>,
     /// Counts the queued bytes; none if there is only one host.
     budget: Option<Arc<Budget>>,
+    /// Counts messages that wait elsewhere for the only host.
+    kept_elsewhere: OnceLock<Arc<Budget>>,
     // A std mutex: held for a push or a swap, never across an await.
     queue: Mutex<Queue>,
     filled: Notify,
@@ -44,10 +50,21 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 struct Queue {
+    /// Messages that must not be dropped.
     frames: VecDeque<Frame>,
+    /// How many of them were taken so far.
+    taken: u64,
+    /// Notifications that may be dropped.
+    lanes: Lanes,
     /// Queued, or taken and not yet written.
     bytes: usize,
     closed: bool,
+    /// The host has no stream open on which it could get these messages.
+    unheard: bool,
+    /// Counts the request in flight, until its answer.
+    slot: Option<Reservation>,
+    /// Writes the message that so many were dropped, for a host that wants it.
+    notice: Option<fn(u64) -> Frame>,
     /// Servers that read no further ahead until there is room.
     waiting: Vec<Waker>,
 }
@@ -55,7 +72,13 @@ struct Queue {
 impl Outbox {
     /// For one request: its progress and then its answer, which closes it.
     pub(crate) fn for_request(budget: &Arc<Budget>) -> Self {
-        Self { for_one: true, ..Self::for_notifications(budget) }
+        Self { for_one: true, ..Self::for_window(budget) }
+    }
+
+    /// The same, counted among the requests in flight until its answer.
+    pub(crate) fn counted(self, slot: Reservation) -> Self {
+        self.lock().slot = Some(slot);
+        self
     }
 
     /// For a request whose host takes no stream.
@@ -81,14 +104,49 @@ impl Outbox {
         self.answers_only
     }
 
-    /// For messages that belong to no request, if requests have their own outboxes.
-    pub(crate) fn for_notifications(budget: &Arc<Budget>) -> Self {
+    /// For everything that one of many hosts gets.
+    pub(crate) fn for_window(budget: &Arc<Budget>) -> Self {
         Self { budget: Some(Arc::clone(budget)), ..Self::default() }
     }
 
-    /// Whether an answer of this length can be kept. Without a budget it always can.
+    /// For messages that belong to no request, if requests have their own outboxes. The host does not listen yet.
+    pub(crate) fn for_notifications(budget: &Arc<Budget>) -> Self {
+        let outbox = Self::for_window(budget);
+        outbox.set_heard(false);
+        outbox
+    }
+
+    /// The host has opened a stream for these messages, or has lost it.
+    pub(crate) fn set_heard(&self, heard: bool) {
+        let mut queue = self.lock();
+        queue.unheard = !heard;
+        if !heard {
+            let freed = queue.lanes.trim(LANE_UNHEARD, false);
+            queue.bytes -= freed;
+        }
+    }
+
+    /// Sets how the host is told that messages were dropped.
+    pub(crate) fn set_notice(&self, notice: Option<fn(u64) -> Frame>) {
+        self.lock().notice = notice;
+    }
+
+    /// Drops the notifications that a host without a stream would get later.
+    pub(crate) fn drop_unheard(&self) {
+        let mut queue = self.lock();
+        if queue.unheard {
+            let freed = queue.lanes.clear();
+            queue.bytes -= freed;
+        }
+    }
+
+    /// Whether an answer of this length can be kept. The first one always can if the host is alone.
     pub(crate) fn has_room_for(&self, length: usize) -> bool {
-        self.budget.as_ref().is_none_or(|budget| budget.has_room_for(length))
+        if let Some(budget) = &self.budget {
+            return budget.has_room_for(length);
+        }
+        let waiting = self.lock().bytes;
+        waiting == 0 || waiting.saturating_add(length) <= UNREAD_ALONE
     }
 
     /// Sends the answer to a request; it is never dropped.
@@ -125,30 +183,34 @@ impl Outbox {
         }
     }
 
-    /// Sends a notification, or drops it if the host does not keep up.
+    /// Sends a notification. If the host does not keep up, the oldest ones are dropped.
     pub(crate) fn send_if_room(&self, frame: Frame) {
-        if self.has_room() {
-            self.push(frame);
-        }
+        self.push_droppable(Kind::Other, frame);
+    }
+
+    /// The same for a log message: these push out no other notifications.
+    pub(crate) fn send_log(&self, frame: Frame) {
+        self.push_droppable(Kind::Log, frame);
     }
 
     /// Whether the host keeps up, so that more than answers can be sent to it.
     pub(crate) fn has_room(&self) -> bool {
+        let waiting = {
+            let queue = self.lock();
+            queue.bytes - queue.lanes.bytes()
+        };
         match &self.budget {
-            None => self.lock().bytes < HIGH,
-            Some(budget) => self.lock().bytes < HIGH_AMONG_MANY && budget.has_room(),
+            None => waiting < HIGH,
+            Some(budget) => waiting < HIGH_AMONG_MANY && budget.has_room(),
         }
     }
 
     /// Counts a message that waits elsewhere for the same host; `None` if there is no room for it.
     pub(crate) fn hold(&self, message: Bytes) -> Option<Bytes> {
-        match &self.budget {
-            None => Some(message),
-            Some(budget) => {
-                let room = budget.has_room_for(message.len());
-                room.then(|| budget.reserve(message.len()).around(message))
-            }
-        }
+        let own = || self.kept_elsewhere.get_or_init(|| Budget::new(UNREAD_ALONE));
+        let budget = self.budget.as_ref().unwrap_or_else(own);
+        let room = budget.has_room_for(message.len());
+        room.then(|| budget.reserve(message.len()).around(message))
     }
 
     /// The request was cancelled: there will be no answer.
@@ -173,13 +235,50 @@ impl Outbox {
         self.filled.notify_one();
     }
 
+    fn push_droppable(&self, kind: Kind, frame: Frame) {
+        if self.answers_only {
+            return;
+        }
+        let room = self.has_room();
+        let mut queue = self.lock();
+        if queue.closed {
+            return;
+        }
+        if !room {
+            return queue.lanes.note_dropped(kind);
+        }
+        let limit = match (&self.budget, queue.unheard) {
+            (_, true) => LANE_UNHEARD,
+            (Some(_), false) => LANE_AMONG_MANY,
+            (None, false) => LANE_ALONE,
+        };
+        let heard = !queue.unheard;
+        if !heard && frame.len() > limit.bytes {
+            return queue.lanes.note_dropped(kind);
+        }
+        // One that waits must not keep the whole buffer in which it was read.
+        let waits = queue.bytes > 0 || !heard;
+        let frame = if waits { Frame::from(Bytes::from(joined(&frame))) } else { frame };
+        let frame = match &self.budget {
+            None => frame,
+            Some(budget) => budget.hold(frame),
+        };
+        let before = queue.taken + queue.frames.len() as u64;
+        queue.bytes += frame.len();
+        queue.lanes.push(kind, before, frame);
+        let freed = queue.lanes.trim(limit, heard);
+        queue.bytes -= freed;
+        drop(queue);
+        self.filled.notify_one();
+    }
+
     /// Everything that waits; `None` when the outbox is closed and empty.
     pub(crate) async fn take(&self) -> Option<VecDeque<Frame>> {
         loop {
             {
                 let mut queue = self.lock();
-                if !queue.frames.is_empty() {
-                    return Some(std::mem::take(&mut queue.frames));
+                if !queue.frames.is_empty() || !queue.lanes.is_empty() {
+                    return Some(queue.take());
                 }
                 if queue.closed {
                     return None;
@@ -191,7 +290,10 @@ impl Outbox {
 
     /// The first message, if it has come.
     pub(crate) fn take_now(&self) -> Option<Frame> {
-        let frame = self.lock().frames.pop_front()?;
+        let mut queue = self.lock();
+        let frame = queue.frames.pop_front()?;
+        queue.taken += 1;
+        drop(queue);
         self.written(frame.len());
         Some(frame)
     }
@@ -203,7 +305,7 @@ impl Outbox {
     /// Closed, and every message has been taken.
     pub(crate) fn is_done(&self) -> bool {
         let queue = self.lock();
-        queue.closed && queue.frames.is_empty()
+        queue.closed && queue.frames.is_empty() && queue.lanes.is_empty()
     }
 
     /// So much of what was taken has been written.
@@ -257,6 +359,7 @@ impl Outbox {
     pub(crate) fn close(&self) {
         let mut queue = self.lock();
         queue.closed = true;
+        queue.slot = None;
         let waiting = std::mem::take(&mut queue.waiting);
         drop(queue);
         waiting.into_iter().for_each(Waker::wake);
@@ -269,17 +372,28 @@ impl Outbox {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn held_messages_count_in_the_budget() {
-        let budget = Budget::new(100);
-        let outbox = Outbox::for_notifications(&budget);
-        let held = outbox.hold(Bytes::from(vec![0; 60])).expect("room");
-        assert_eq!((budget.held(), outbox.hold(Bytes::from(vec![0; 60]))), (60, None));
-        drop(held);
-        assert_eq!(budget.held(), 0);
+impl Queue {
+    /// Everything, in the order in which it was sent.
+    fn take(&mut self) -> VecDeque<Frame> {
+        let frames = std::mem::take(&mut self.frames);
+        let first = self.taken;
+        self.taken += frames.len() as u64;
+        if self.lanes.is_untouched() {
+            return frames;
+        }
+        let mut all = self.lanes.merge_into(first, frames);
+        if let Some((notice, dropped)) = self.notice.zip(self.lanes.take_dropped()) {
+            let notice = notice(dropped);
+            self.bytes += notice.len();
+            all.push_front(notice);
+        }
+        all
     }
+}
+
+/// The bytes of a frame in a buffer of their own.
+fn joined(frame: &Frame) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(frame.len());
+    frame.pieces().iter().for_each(|piece| bytes.extend_from_slice(piece));
+    bytes
 }

@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -101,6 +101,8 @@ pub struct Principal {
     pub observer: Option<Arc<dyn Observer>>,
     /// The number of live sessions of all callers.
     pub sessions: Arc<AtomicUsize>,
+    /// How often a caller was refused something because it had used up its share.
+    pub refused: Arc<AtomicU64>,
 }
 
 impl Principal {
@@ -177,7 +179,8 @@ impl Principal {
         let target = &found.target;
         let exposure = whole.layout.exposures.get(&target.server).cloned().unwrap_or_default();
         let allows = |grant: &ToolGrant| {
-            let here = grant.of(&target.server, &exposure.rename, exposure.bare, whole.layout.name_limit);
+            let (servers, limit) = (&whole.names.prefixes, whole.layout.name_limit);
+            let here = grant.of(&target.server, servers, &exposure.rename, exposure.bare, limit);
             here.may(&target.tool)
         };
         rules.needed(held, allows)

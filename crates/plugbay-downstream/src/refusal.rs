@@ -6,6 +6,7 @@ use plugbay_core::{
     arguments,
     era::{self, Era},
     failure::{CUT, CallError},
+    size_limit,
     suspended::{Interruption, ResumeError},
     task,
     wire::{Fault, Malformed},
@@ -16,6 +17,9 @@ use crate::rate::Limited;
 
 /// The code of a call that exceeds a limit. Its `data` has `retryAfter`, in seconds.
 pub(crate) const RATE_LIMITED: i32 = -32029;
+
+/// Of a name that is too long, so many bytes are told again.
+const BRIEF: usize = 100;
 
 /// Why a request is not served.
 #[derive(Debug, Clone)]
@@ -30,7 +34,7 @@ pub(crate) enum Refusal {
         name: String,
         nearest: Vec<String>,
     },
-    /// A tool's own name, without its server, that several servers have.
+    /// A name that is no tool's exposed one, and could mean tools of several servers.
     Ambiguous {
         name: String,
         candidates: Vec<String>,
@@ -48,6 +52,8 @@ pub(crate) enum Refusal {
     IdInUse,
     /// plugbay shuts down before the answer has come.
     ShuttingDown,
+    /// plugbay shuts down and takes no new requests.
+    Draining,
     /// Unread answers of hosts leave no memory for this one.
     TooMuchUnread,
     /// The headers of a request contradict its body.
@@ -97,6 +103,7 @@ impl Refusal {
             Self::Limited(_) => RATE_LIMITED,
             Self::Call(_)
             | Self::ShuttingDown
+            | Self::Draining
             | Self::TooMuchUnread
             | Self::Busy(_)
             | Self::Revoked
@@ -112,22 +119,26 @@ impl Refusal {
             Self::UnknownMethod => "Method not found".to_owned(),
             Self::InvalidParams(what) => what.clone(),
             Self::UnsupportedVersion(_) => "Unsupported protocol version".to_owned(),
-            Self::Unknown { what, name, nearest } if nearest.is_empty() => format!("Unknown {what}: {name}"),
+            Self::Unknown { what, name, nearest } if nearest.is_empty() => {
+                format!("Unknown {what}: {}", brief(name))
+            }
             Self::Unknown { what, name, nearest } => {
+                let name = brief(name);
                 format!("Unknown {what}: {name}. Did you mean {}?", nearest.join(", "))
             }
             Self::Ambiguous { name, candidates } => {
-                format!("Several servers have a tool {name}: call one of {}", candidates.join(", "))
+                format!("{name} could mean tools of several servers: write one of {}", candidates.join(", "))
             }
             Self::InvalidArguments(refusal) => refusal.to_string(),
-            Self::UnknownResource { uri, .. } => format!("Resource not found: {uri}"),
+            Self::UnknownResource { uri, .. } => format!("Resource not found: {}", brief(uri)),
             Self::Disputed { uris } => {
                 format!("Several servers have this: ask for one of {}", uris.join(", "))
             }
             Self::IdInUse => "the id of this request is in use by another one".to_owned(),
             Self::ShuttingDown => CUT.to_owned(),
+            Self::Draining => "plugbay is shutting down and did not send this request".to_owned(),
             Self::TooMuchUnread => {
-                "the answer came, but hosts leave too many answers unread to keep it".to_owned()
+                "the answer came, but this host leaves too many answers unread to keep it".to_owned()
             }
             Self::HeaderMismatch(what) => format!("Header mismatch: {what}"),
             Self::Unacceptable(what) => what.clone().into_owned(),
@@ -140,9 +151,7 @@ impl Refusal {
             Self::MissingScope { scope } => {
                 format!("the access token does not allow this; ask the authorization server for: {scope}")
             }
-            Self::HostCannotAnswer(why) => {
-                format!("the server sent a request that the host cannot answer: {why}")
-            }
+            Self::HostCannotAnswer(why) => why.clone(),
             Self::HostFailed(why) => {
                 format!("the host answered a request of the server with an error: {why}")
             }
@@ -195,4 +204,12 @@ impl From<ResumeError> for Refusal {
     fn from(why: ResumeError) -> Self {
         Self::InvalidParams(why.to_string())
     }
+}
+
+/// The beginning of a name or URI that a host sent, as far as it is told again.
+fn brief(name: &str) -> Cow<'_, str> {
+    if name.len() <= size_limit::URI {
+        return name.into();
+    }
+    format!("{}… ({} bytes)", &name[..name.floor_char_boundary(BRIEF)], name.len()).into()
 }

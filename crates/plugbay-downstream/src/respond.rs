@@ -180,6 +180,13 @@ const CACHEABLE: &str = r#","resultType":"complete","ttlMs":0,"cacheScope":"priv
 /// Where a page names the servers that it lacks.
 const UNLISTED_KEY: &str = "plugbay/unlisted";
 
+/// A log message of plugbay: the host did not read so many messages in time.
+pub(crate) fn dropped(count: u64) -> Frame {
+    let data = format!("{count} messages were dropped, because the host did not read them in time");
+    let params = json!({ "level": "warning", "logger": "plugbay", "data": data }).to_string();
+    write::notification("notifications/message", Some(params.as_bytes())).into()
+}
+
 /// A progress notification of plugbay; `token` is raw JSON.
 pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message: &str) -> Frame {
     let total = total.map(|total| format!(r#""total":{total},"#)).unwrap_or_default();

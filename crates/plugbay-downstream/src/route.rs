@@ -1,9 +1,11 @@
 //! Finds the server of a request, and the parts of the request that are replaced by that server's names.
 
 use plugbay_core::{
+    apps::is_page,
     catalog::Offer,
     era::Era,
     name::{self, ServerName},
+    size_limit,
     surface::{Place, Plan, SkillPlace, Snapshot},
     task::TaskRole,
     wire::{Members, Span, string_value},
@@ -67,12 +69,30 @@ pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Resu
         SkillPlace::Perhaps(servers) if snapshot.settled => return Ok(Destination::Perhaps(servers)),
         SkillPlace::Perhaps(_) | SkillPlace::Nowhere => {}
     }
-    let places = snapshot.resources.resources_at(&uri);
-    let place = session.resolve_uri(&uri, places.clone()).ok_or_else(|| match &places[..] {
-        [] => Refusal::UnknownResource { uri: uri.clone().into_owned(), era },
-        several => apps::several_pages(&uri, several, snapshot),
-    })?;
-    Ok(Destination::to(place, span))
+    Ok(Destination::to(resource_at(&uri, session, snapshot, era)?, span))
+}
+
+/// The server of a resource or a template. A URI that several servers have is nobody's: one of them may have listed it to
+/// be read instead of another. Only the page of an app may be told by the pages that the host shows.
+pub(crate) fn resource_at(
+    uri: &str,
+    session: &Session,
+    snapshot: &Snapshot,
+    era: Era,
+) -> Result<Place, Refusal> {
+    let mut places = snapshot.resources.resources_at(uri);
+    match (places.len(), is_page(uri)) {
+        (0, _) => Err(Refusal::UnknownResource { uri: uri.to_owned(), era }),
+        (1, _) => Ok(places.remove(0)),
+        (_, true) => {
+            let shown = session.host_view().open_apps.only_of(places.clone());
+            shown.ok_or_else(|| apps::several_pages(uri, &places, snapshot))
+        }
+        (_, false) => {
+            let shown = places.iter().map(|place| snapshot.resources.of_server(&place.server, uri));
+            Err(Refusal::Disputed { uris: shown.collect() })
+        }
+    }
 }
 
 /// The server of a skill. If no server has any, the method is unknown.
@@ -134,9 +154,7 @@ pub(crate) fn completion(context: RequestContext<'_>, snapshot: &Snapshot) -> Re
         return known_prompt(&name, span, snapshot);
     }
     let (uri, span) = text("uri").ok_or_else(incomplete)?;
-    let place = session.resolve_uri(&uri, snapshot.resources.resources_at(&uri));
-    let place = place.ok_or_else(|| Refusal::UnknownResource { uri: uri.into_owned(), era })?;
-    Ok(Destination::to(place, span))
+    Ok(Destination::to(resource_at(&uri, session, snapshot, era)?, span))
 }
 
 /// Routes an unknown method by its subject, or to the only server that may know it.
@@ -157,7 +175,7 @@ pub(crate) fn unknown_method(
         return Ok(Destination::to(place, span));
     }
     if let Ok((uri, span)) = request.addressed()
-        && let Some(place) = session.resolve_uri(&uri, snapshot.resources.known_at(&uri))
+        && let Some(place) = only(snapshot.resources.known_at(&uri))
     {
         return Ok(Destination::to(place, span));
     }
@@ -244,6 +262,9 @@ fn named(name: &str, snapshot: &Snapshot) -> Option<Place> {
 /// Whether the request names a denied tool by the server's own name for it.
 fn names_denied(request: &Request, snapshot: &Snapshot, server: &ServerName) -> bool {
     let Ok((name, _)) = request.named("") else { return false };
+    if name.len() > size_limit::NAME {
+        return true; // no list has it, and to compare it with patterns takes long
+    }
     let denied = snapshot.layout.exposures.get(server).is_some_and(|exposure| !exposure.policy.may(&name));
     denied && snapshot.catalog.get(server).is_none_or(|entry| entry.offer.tool(&name).is_some())
 }

@@ -285,7 +285,7 @@ impl Forwarded {
 
     pub(crate) fn answer_with(&self, message: String) {
         let message = Bytes::from(message);
-        let head = Head::read_quickly(&message).expect("an answer");
+        let head = Head::read(&message).expect("an answer");
         self.0.caller.answered(self.0.ticket, Answer::Response { message, head, era: Era::Legacy });
     }
 
@@ -297,7 +297,7 @@ impl Forwarded {
     /// The same with `error` for a key.
     pub(crate) fn answer_modern_with(&self, key: &str, value: impl Display) {
         let message = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{},"{key}":{value}}}"#, self.0.ticket.0));
-        let head = Head::read_quickly(&message).expect("an answer");
+        let head = Head::read(&message).expect("an answer");
         self.0.caller.answered(self.0.ticket, Answer::Response { message, head, era: Era::Modern });
     }
 

@@ -18,17 +18,23 @@ pub(crate) struct ItemSubscription {
 }
 
 impl ItemSubscription {
-    pub(crate) fn new(place: Place, shown: Bytes, subscription: Option<Bytes>) -> Self {
-        Self { server: place.server, target: SubscriptionTarget::Resource(place.quoted), shown, subscription }
+    /// Copies the names: slices would keep the whole request.
+    pub(crate) fn new(place: Place, shown: &[u8], subscription: Option<&[u8]>) -> Self {
+        Self::of(place.server, SubscriptionTarget::Resource(place.quoted), shown, subscription)
     }
 
     pub(crate) fn task(
         server: ServerName,
         target: SubscriptionTarget,
-        shown: Bytes,
-        subscription: Bytes,
+        shown: &[u8],
+        subscription: &[u8],
     ) -> Self {
-        Self { server, target, shown, subscription: Some(subscription) }
+        Self::of(server, target, shown, Some(subscription))
+    }
+
+    fn of(server: ServerName, target: SubscriptionTarget, shown: &[u8], subscription: Option<&[u8]>) -> Self {
+        let copied = Bytes::copy_from_slice;
+        Self { server, target, shown: copied(shown), subscription: subscription.map(copied) }
     }
 
     pub(crate) fn is_task(&self) -> bool {

@@ -3,7 +3,6 @@
 use std::{
     io::{self, IoSlice},
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -13,7 +12,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-use crate::budget::Budget;
+use crate::budget::BudgetOfConnection;
 
 /// How long a host may read nothing of what it is sent.
 pub(crate) const TAKES_NOTHING: Duration = Duration::from_secs(30);
@@ -23,13 +22,13 @@ const LOOK: Duration = Duration::from_secs(2);
 pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
-    budget: Arc<Budget>,
+    budget: BudgetOfConnection,
     /// Since when a write makes no progress, and when to look again.
     stalled: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl<S> WriteTimeout<S> {
-    pub(crate) fn new(stream: S, limit: Duration, budget: Arc<Budget>) -> Self {
+    pub(crate) fn new(stream: S, limit: Duration, budget: BudgetOfConnection) -> Self {
         Self { stream, limit, budget, stalled: None }
     }
 

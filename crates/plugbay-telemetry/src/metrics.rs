@@ -21,12 +21,17 @@ const OTHER: &str = "other";
 const BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 
 /// The names of all metrics, with their labels and what they say. The documentation has the same table.
-pub const METRICS: [(&str, &str, &str); 9] = [
+pub const METRICS: [(&str, &str, &str); 10] = [
     ("plugbay_calls_total", "server, tool, outcome", "calls that ended"),
     ("plugbay_call_duration_seconds", "server", "how long calls took, as a histogram"),
     ("plugbay_request_bytes_total", "server", "bytes of requests to servers"),
     ("plugbay_response_bytes_total", "server", "bytes of answers of servers"),
     ("plugbay_rate_limited_total", "caller", "calls refused because a limit was reached"),
+    (
+        "plugbay_share_refused_total",
+        "",
+        "requests and connections refused because their caller had used up its share",
+    ),
     ("plugbay_sessions", "", "sessions that are open"),
     ("plugbay_connected_hosts", "", "hosts that are connected"),
     ("plugbay_server_state", "server, state", "1 for the state that the server is in"),
@@ -42,6 +47,8 @@ type Labels = Vec<(&'static str, String)>;
 /// The state of a gateway, as far as metrics show it.
 #[derive(Debug, Clone, Default)]
 pub struct GatewayState {
+    /// How often callers were refused something since the start, because they had used up their shares.
+    pub refused: u64,
     pub sessions: usize,
     pub hosts: usize,
     pub servers: Vec<ServerGauge>,
@@ -63,6 +70,7 @@ pub struct Metrics {
     request_bytes: Family<Labels, Counter>,
     response_bytes: Family<Labels, Counter>,
     limited: Family<Labels, Counter>,
+    refused: Counter,
     sessions: Gauge,
     hosts: Gauge,
     states: Family<Labels, Gauge>,
@@ -84,6 +92,7 @@ impl Default for Metrics {
             request_bytes: Family::default(),
             response_bytes: Family::default(),
             limited: Family::default(),
+            refused: Counter::default(),
             sessions: Gauge::default(),
             hosts: Gauge::default(),
             states: Family::default(),
@@ -114,6 +123,11 @@ impl Default for Metrics {
             help("plugbay_rate_limited_total"),
             metrics.limited.clone(),
         );
+        registry.register(
+            "plugbay_share_refused",
+            help("plugbay_share_refused_total"),
+            metrics.refused.clone(),
+        );
         registry.register("plugbay_sessions", help("plugbay_sessions"), metrics.sessions.clone());
         registry.register("plugbay_connected_hosts", help("plugbay_connected_hosts"), metrics.hosts.clone());
         registry.register("plugbay_server_state", help("plugbay_server_state"), metrics.states.clone());
@@ -137,6 +151,7 @@ impl Metrics {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = state.as_ref().map(|state| state()).unwrap_or_default();
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.refused.inc_by(state.refused.saturating_sub(self.refused.get()));
         self.sessions.set(count(state.sessions));
         self.hosts.set(count(state.hosts));
         self.states.clear();
@@ -246,6 +261,7 @@ mod tests {
     fn calls_are_counted_by_server_tool_and_outcome() {
         let metrics = Arc::new(Metrics::default());
         metrics.show(|| GatewayState {
+            refused: 7,
             sessions: 3,
             hosts: 2,
             servers: vec![ServerGauge { name: "git".to_owned(), state: "ready", pids: vec![1] }],
@@ -254,6 +270,7 @@ mod tests {
         call(&metrics, "log", true, CallOutcome::Ok);
         call(&metrics, "made up by a model", false, CallOutcome::Error(-32602));
         call(&metrics, "log", true, CallOutcome::RateLimited);
+        metrics.page();
         let page = metrics.page();
         for line in [
             r#"plugbay_calls_total{server="git",tool="log",outcome="ok"} 2"#,
@@ -261,6 +278,7 @@ mod tests {
             r#"plugbay_rate_limited_total{caller="ci"} 1"#,
             r#"plugbay_call_duration_seconds_count{server="git"} 3"#,
             r#"plugbay_response_bytes_total{server="git"} 2700"#,
+            "plugbay_share_refused_total 7",
             "plugbay_sessions 3",
             r#"plugbay_server_state{server="git",state="ready"} 1"#,
         ] {

@@ -5,6 +5,7 @@ use std::{
     net::TcpStream,
     process::{Child, Command, ExitStatus, Stdio},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use crate::{
@@ -72,9 +73,18 @@ impl HttpGateway {
         &self.address
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn connect(&self) -> HttpHost {
+        self.connect_for(DEADLINE)
+    }
+
+    /// A host that waits so long for each part of an answer.
+    pub fn connect_for(&self, time: Duration) -> HttpHost {
         let stream = TcpStream::connect(&self.address).expect("the gateway listens");
-        stream.set_read_timeout(Some(patience(DEADLINE))).expect("a timeout");
+        stream.set_read_timeout(Some(patience(time))).expect("a timeout");
         HttpHost { stream: BufReader::new(stream), address: self.address.clone() }
     }
 

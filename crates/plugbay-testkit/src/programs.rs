@@ -31,9 +31,10 @@ pub fn write_program(path: &Path, script: &str) {
 }
 
 fn build() -> PathBuf {
-    // …/TARGET/PROFILE/deps/test-hash
-    let test = env::current_exe().expect("own path");
-    let folder = test.parent().and_then(Path::parent).expect("a test lives in TARGET/PROFILE/deps");
+    // …/TARGET/PROFILE/deps/test-hash, or …/TARGET/PROFILE/program
+    let own = env::current_exe().expect("own path");
+    let folder = own.parent().expect("a folder");
+    let folder = if folder.ends_with("deps") { folder.parent().expect("PROFILE") } else { folder };
     let target = folder.parent().expect("TARGET");
     let profile = match folder.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",

@@ -1,16 +1,24 @@
 //! How one server is started, and its timeouts: plain data, filled by the binary.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     fmt,
     hash::{Hash, Hasher},
+    iter,
     path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 
-use plugbay_core::{credentials::CredentialSource, name::ServerName};
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use plugbay_core::{
+    credentials::CredentialSource,
+    name::ServerName,
+    secret::{HIDDEN, KnownSecrets},
+};
+use url::Url;
 
 /// Everything that a server's actor needs to know. A reload restarts a server exactly when its spec has
 /// changed.
@@ -21,6 +29,8 @@ pub struct ServerSpec {
     pub timeouts: Timeouts,
     /// The longest message accepted from the server, in bytes.
     pub message_limit: usize,
+    /// Hidden characters are taken out of its definitions.
+    pub sanitize: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +52,8 @@ pub struct HttpSpec {
     pub ca_file: Option<PathBuf>,
     /// A remote gateway: `url` is its base address, and requests carry the id of the hosts' session.
     pub remote: bool,
+    /// The values of variables in its entry.
+    pub references: KnownSecrets,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,37 +79,8 @@ pub struct StdioSpec {
     pub framing: Framing,
     /// Whose environment and folder it starts with.
     pub origin: Origin,
-    /// The variables in its entry.
-    pub references: References,
-}
-
-/// Variables that the configuration refers to, by their values. Messages show the reference, because the value may be a
-/// secret.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct References(BTreeMap<String, String>);
-
-/// A shorter value is no secret, and would be found in words.
-const SHORTEST_SECRET: usize = 4;
-
-impl References {
-    /// `pairs` are values with the references to them, as `${NAME}`.
-    pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self(pairs.into_iter().filter(|(value, _)| value.len() >= SHORTEST_SECRET).collect())
-    }
-
-    /// The text with references in the place of values, the longest first.
-    pub fn written(&self, text: &str) -> String {
-        let mut pairs: Vec<(&String, &String)> = self.0.iter().collect();
-        pairs.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
-        pairs.into_iter().fold(text.to_owned(), |text, (value, reference)| text.replace(value, reference))
-    }
-}
-
-/// Without the values.
-impl fmt::Debug for References {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.values()).finish()
-    }
+    /// The values of variables in its entry.
+    pub references: KnownSecrets,
 }
 
 /// The environment and the folder of the user's window for which a server starts. The default is this process.
@@ -197,7 +180,7 @@ pub struct Timeouts {
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&String> = self.headers.keys().collect();
-        let url = url::Url::parse(&self.url).map(|url| url.origin().ascii_serialization()).ok();
+        let url = Url::parse(&self.url).map(|url| url.origin().ascii_serialization()).ok();
         f.debug_struct("HttpSpec").field("url", &url).field("headers", &headers).finish_non_exhaustive()
     }
 }
@@ -206,7 +189,7 @@ impl fmt::Debug for HttpSpec {
 impl fmt::Debug for StdioSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<&String> = self.env.keys().collect();
-        let command = self.references.written(&self.command);
+        let command = self.references.hide(&self.command);
         f.debug_struct("StdioSpec").field("command", &command).field("env", &env).finish_non_exhaustive()
     }
 }
@@ -218,6 +201,51 @@ impl ServerSpec {
     pub fn is_remote(&self) -> bool {
         matches!(&self.transport, Transport::Http(http) if http.remote)
     }
+
+    /// The values that no text about the server shows.
+    pub fn secrets(&self) -> KnownSecrets {
+        match &self.transport {
+            Transport::Stdio(stdio) => stdio.secrets(),
+            Transport::Http(http) => http.secrets(),
+        }
+    }
+}
+
+impl StdioSpec {
+    /// Its variables are shown by their names.
+    pub fn secrets(&self) -> KnownSecrets {
+        let variable = |(name, value): (&String, &'_ String)| (value.clone().into(), format!("${{{name}}}"));
+        self.references.and_likely(self.env.iter().map(variable))
+    }
+}
+
+impl HttpSpec {
+    /// The values of its headers, and the parts of its address that may hold a key. Both are hidden as a whole and
+    /// by their words: a header is `Bearer TOKEN`.
+    pub fn secrets(&self) -> KnownSecrets {
+        let is_plain = |name: &str| PLAIN_HEADERS.iter().any(|plain| name.eq_ignore_ascii_case(plain));
+        let headers = self.headers.iter().filter(|(name, _)| !is_plain(name));
+        let words = headers.flat_map(|(_, value)| iter::once(value.as_str()).chain(value.split_whitespace()));
+        let url = Url::parse(&self.url).ok();
+        let parts = url.iter().flat_map(secret_parts);
+        let parts = words.map(Cow::Borrowed).chain(parts);
+        self.references.and_likely(parts.map(|value| (value, HIDDEN.to_owned())))
+    }
+}
+
+/// Headers whose values are words of HTTP.
+const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
+/// Many hosted servers have the key in the path, and no other part of a path is as long.
+const LONG_SEGMENT: usize = 16;
+
+/// The user, the password, the values of the query and long parts of the path, as they are sent and as they are meant.
+fn secret_parts(url: &Url) -> Vec<Cow<'_, str>> {
+    let raw = url.query().into_iter().flat_map(|query| query.split('&'));
+    let raw = raw.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
+    let segments = url.path_segments().into_iter().flatten().filter(|part| part.len() >= LONG_SEGMENT);
+    let sent = [url.username(), url.password().unwrap_or_default()].into_iter().chain(segments).chain(raw);
+    let basic = BASE64.encode(format!("{}:{}", url.username(), url.password().unwrap_or_default()));
+    sent.map(Cow::Borrowed).chain(url.query_pairs().map(|(_, value)| value)).chain([basic.into()]).collect()
 }
 
 impl Default for Timeouts {

@@ -45,7 +45,8 @@ pub use self::{models::choice, scopes::ScopeStatus};
 use crate::{
     cache::Cache,
     config::{ServerSettings, Settings},
-    embeddings, files,
+    embeddings,
+    files::own,
     log_files::LogFiles,
     logins::{self, LoginPlaces},
     publisher::{Note, Preparer, Publisher, Reconfigure, Surroundings},
@@ -84,6 +85,8 @@ pub struct App {
     places: Places,
     /// The servers in use. A std mutex: never held across an await.
     attached: Mutex<BTreeMap<ServerName, InUse>>,
+    /// Servers that are no longer in use, while they stop. The same kind of mutex.
+    stopping: Mutex<JoinSet<()>>,
     /// `None`: the gateway is one session.
     sessions: Option<Arc<Sessions>>,
     usage: Arc<Usage>,
@@ -206,6 +209,7 @@ impl App {
             user,
             places,
             attached,
+            stopping: Mutex::default(),
             sessions,
             usage,
             warmth,
@@ -222,13 +226,14 @@ impl App {
     /// Tells the state of the gateway whenever it is asked, for metrics.
     pub fn state(&self) -> impl Fn() -> GatewayState + Send + 'static {
         let (pool, sessions) = (Arc::clone(&self.pool), self.sessions.clone());
-        let connected = Arc::clone(&self.gateway.principal.sessions);
+        let Principal { sessions: connected, refused, .. } = self.gateway.principal.clone();
         let hosts = self.gateway.connected_hosts.watch();
         move || {
             // A session by name goes on between its requests.
             let count = sessions.as_ref().map(|sessions| sessions.count());
             let own = sessions.as_ref().map(|sessions| sessions.pids()).unwrap_or_default();
             GatewayState {
+                refused: refused.load(Ordering::Relaxed),
                 sessions: count.unwrap_or_else(|| connected.load(Ordering::Relaxed)),
                 hosts: hosts.borrow().values().sum(),
                 servers: statuses(&pool).into_iter().map(|server| telemetry::gauge(server, &own)).collect(),
@@ -326,7 +331,16 @@ impl App {
         });
         fresh.extend(changed.map(|(_, handle)| handle));
         self.warm_up(fresh.iter());
-        detach_all(gone).await;
+        self.stop_behind(gone);
+    }
+
+    /// Stops servers that are no longer in use, without waiting for them: the next change must not wait either.
+    fn stop_behind(&self, gone: Vec<Attached>) {
+        let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        while stopping.try_join_next().is_some() {}
+        for attached in gone {
+            stopping.spawn(attached.detach());
+        }
     }
 
     /// Takes part in the servers of these settings. Those that are still the same go on.
@@ -368,7 +382,7 @@ impl App {
             (_, Scope::Session) => {
                 let folder = self.places.session_files.clone();
                 let file = scope.file_variable.zip(folder).map(|(variable, folder)| {
-                    if let Err(error) = files::create_folder(&folder) {
+                    if let Err(error) = own::create_folder(&folder) {
                         tracing::warn!(folder = %folder.display(), "no folder for files of sessions: {error}");
                     }
                     SessionFile { variable: variable.to_owned(), folder }
@@ -391,7 +405,19 @@ impl App {
 
     /// Stops every server, and saves the cache and the usage counts.
     pub async fn shut_down(self) {
-        let Self { pool, gateway, user, attached, sessions, usage, changes, publisher, listers, .. } = self;
+        let Self {
+            pool,
+            gateway,
+            user,
+            attached,
+            stopping,
+            sessions,
+            usage,
+            changes,
+            publisher,
+            listers,
+            ..
+        } = self;
         usage.save();
         pool.replace(ServerSet::default());
         listers.stop().await;
@@ -399,7 +425,11 @@ impl App {
             sessions.stop().await;
         }
         let attached = attached.into_inner().unwrap_or_else(PoisonError::into_inner);
-        detach_all(attached.into_values().map(|one| one.attached)).await;
+        let mut stopping = stopping.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for one in attached.into_values() {
+            stopping.spawn(one.attached.detach());
+        }
+        while stopping.join_next().await.is_some() {}
         drop((user, changes, gateway));
         let _ = publisher.await;
     }
@@ -447,14 +477,6 @@ pub fn instances(environment: &Environment) -> Arc<Instances> {
 
 /// The hidden command that runs the guard of child processes.
 pub const GUARD_COMMAND: &str = "__guard";
-
-async fn detach_all(attached: impl IntoIterator<Item = Attached>) {
-    let mut stopping: JoinSet<()> = JoinSet::new();
-    for attached in attached {
-        stopping.spawn(attached.detach());
-    }
-    while stopping.join_next().await.is_some() {}
-}
 
 fn startable(settings: &Settings) -> impl Iterator<Item = (&ServerSettings, &ServerSpec)> {
     settings.servers.iter().filter_map(|server| Some((server, server.spec.as_ref().ok()?)))

@@ -135,23 +135,43 @@ async fn reloaded(configuration: &impl Configuration) -> Settings {
     settings
 }
 
-/// Catches the signals that end a gateway, from this call on; the future waits for the first of them.
+/// Catches the signals that end a gateway, from this call on; the future waits for the first of them. A second SIGTERM
+/// or SIGINT then ends the process at once, and the guard ends its servers.
 pub fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-    let [terminate, interrupt, hangup] = kinds.map(|kind| signal(kind).ok());
+    let mut signals = kinds.map(|kind| signal(kind).ok());
     async move {
-        tokio::select! {
-            () = received(terminate) => {}
-            () = received(interrupt) => {}
-            () = received(hangup) => {}
-        }
+        let mut received = [0; 3];
+        received[next(&mut signals).await] += 1;
+        #[expect(clippy::disallowed_methods, reason = "as after `kill -9`, the guard ends the servers")]
+        tokio::spawn(async move {
+            while received[TERMINATE] < 2 && received[INTERRUPT] < 2 {
+                received[next(&mut signals).await] += 1;
+            }
+            tracing::warn!("a second signal: plugbay ends at once");
+            std::process::exit(ENDED_AT_ONCE);
+        });
+    }
+}
+
+const TERMINATE: usize = 0;
+const INTERRUPT: usize = 1;
+/// The exit code of a process that a second signal has ended, as shells have it.
+const ENDED_AT_ONCE: i32 = 128 + 15;
+
+/// Waits for the next signal; returns which it was.
+async fn next([terminate, interrupt, hangup]: &mut [Option<Signal>; 3]) -> usize {
+    tokio::select! {
+        () = received(terminate) => TERMINATE,
+        () = received(interrupt) => INTERRUPT,
+        () = received(hangup) => 2,
     }
 }
 
 /// Waits for ever if the signal cannot be caught.
-async fn received(signal: Option<Signal>) {
+async fn received(signal: &mut Option<Signal>) {
     match signal {
-        Some(mut signal) => {
+        Some(signal) => {
             signal.recv().await;
         }
         None => std::future::pending().await,

@@ -12,6 +12,8 @@ mod daemon;
 mod embeddings;
 mod error;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gateway_run;
 mod import;
 mod journal;

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use plugbay_core::text;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -57,7 +58,8 @@ impl Log {
                 lost,
             );
         }
-        self.send(queue, line.to_vec(), 1);
+        let line = String::from_utf8_lossy(line);
+        self.send(queue, text::log_line(&line).as_bytes().to_vec(), 1);
     }
 
     fn send(&self, queue: &SyncSender<Item>, line: Vec<u8>, counts: u64) {

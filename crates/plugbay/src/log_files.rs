@@ -19,7 +19,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use plugbay_core::name::ServerName;
+use plugbay_core::{name::ServerName, secret::KnownSecrets};
 use plugbay_upstream::{StderrSinks, process::StderrSink};
 
 pub use layer::FileLayer;
@@ -63,6 +63,8 @@ enum Item {
         at: SystemTime,
         source: Source,
         text: Vec<u8>,
+        /// They are left out of the text, by the thread that writes it.
+        secrets: KnownSecrets,
     },
     /// Everything before this has been written.
     End(SyncSender<()>),
@@ -76,10 +78,11 @@ impl LogFiles {
 
     /// A sink for the stderr of each process that is started.
     pub fn sinks(self) -> StderrSinks {
-        Arc::new(move |server| {
+        Arc::new(move |server, secrets| {
             Box::new(ServerSink {
                 files: self.clone(),
                 log: LogName::Server(server.clone()),
+                secrets,
                 rest: Vec::new(),
             })
         })
@@ -95,7 +98,7 @@ impl LogFiles {
     }
 
     /// Never waits: lines are dropped and counted if the disk is too slow.
-    fn send(&self, log: LogName, source: Source, text: Vec<u8>) {
+    fn send(&self, log: LogName, source: Source, text: Vec<u8>, secrets: KnownSecrets) {
         let queue = self.0.queue.get_or_init(|| start(self.0.folder.clone()));
         let lost = self.0.lost.swap(0, Ordering::Relaxed);
         let mut text = text;
@@ -103,7 +106,7 @@ impl LogFiles {
             let note = format!("(plugbay dropped {lost} pieces of its logs here: the disk is too slow)\n");
             text.splice(..0, note.into_bytes());
         }
-        let item = Item::Lines { log, at: SystemTime::now(), source, text };
+        let item = Item::Lines { log, at: SystemTime::now(), source, text, secrets };
         if let Err(TrySendError::Full(_)) = queue.try_send(item) {
             self.0.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
@@ -141,9 +144,9 @@ fn start(folder: PathBuf) -> SyncSender<Item> {
         let mut warned = false;
         for item in items {
             match item {
-                Item::Lines { log, at, source, text } => {
+                Item::Lines { log, at, source, text, secrets } => {
                     let lines = file::lines(at, process::id(), source.as_str(), &text);
-                    let written = file::append(&log.path(&folder), lines.as_bytes());
+                    let written = file::append(&log.path(&folder), secrets.hide(lines).as_bytes());
                     if let Err(error) = written
                         && !std::mem::replace(&mut warned, true)
                     {
@@ -161,6 +164,7 @@ fn start(folder: PathBuf) -> SyncSender<Item> {
 struct ServerSink {
     files: LogFiles,
     log: LogName,
+    secrets: KnownSecrets,
     /// The beginning of a line.
     rest: Vec<u8>,
 }
@@ -168,7 +172,7 @@ struct ServerSink {
 impl ServerSink {
     fn send(&mut self, length: usize) {
         let lines = self.rest.drain(..length).collect();
-        self.files.send(self.log.clone(), Source::Stderr, lines);
+        self.files.send(self.log.clone(), Source::Stderr, lines, self.secrets.clone());
     }
 }
 
@@ -200,14 +204,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let files = LogFiles::new(folder.path().to_owned());
         let server = ServerName::parse("db").unwrap();
-        let mut sink = files.clone().sinks()(&server);
+        let secrets = KnownSecrets::new([("s3cret-value".to_owned(), "${TOKEN}".to_owned())]);
+        let mut sink = files.clone().sinks()(&server, secrets);
         sink.write(b"one\ntw");
-        sink.write(b"o\n\nhalf");
+        sink.write(b"o\n\nhalf s3cret");
+        sink.write(b"-value");
         drop(sink);
         files.finish();
         let (lines, _) = Follower::open(folder.path(), Some("db"), 9).unwrap();
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        assert_eq!(texts, ["one", "two", "half"]);
+        assert_eq!(texts, ["one", "two", "half ${TOKEN}"]);
         let line = &lines[0];
         assert_eq!(
             (line.server.as_deref(), line.source.as_str(), line.gateway),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use plugbay_core::{
-    catalog::{Catalog, Change, Dialect, Offer, Variants},
+    catalog::{Catalog, Change, Dialect, KnownList, Offer, Variants},
     declaration::Declaration,
     exchange::ListChange,
     failure::Failure,
@@ -44,6 +44,8 @@ pub struct CatalogConfig {
     pub layout: Arc<Layout>,
     /// The launch identity of each server; `None` for a server that cannot be started.
     pub servers: BTreeMap<ServerName, Option<String>>,
+    /// Those whose definitions keep hidden characters.
+    pub unchanged: BTreeSet<ServerName>,
     /// Those of which one instance serves hosts of several kinds.
     pub shared: BTreeSet<ServerName>,
     /// Why those cannot be started.
@@ -149,6 +151,9 @@ impl Publisher {
                 }
                 CachedLists::Lists(lists) => {
                     self.known.insert(name.clone());
+                    // An earlier version kept them as they came, as does another configuration of this server.
+                    let lists =
+                        if self.config.unchanged.contains(name) { lists } else { without_hidden(lists) };
                     let confirmed = lists.iter().map(|list| list.confirmed).max().unwrap_or_default();
                     self.confirmations.confirm(name, confirmed);
                     let variants = Variants::new(self.config.shared.contains(name), lists);
@@ -351,4 +356,12 @@ impl Publisher {
         self.prepare(&snapshot);
         self.snapshots.send_replace(snapshot);
     }
+}
+
+fn without_hidden(lists: Vec<KnownList>) -> Vec<KnownList> {
+    let clean = |list: KnownList| {
+        let offer = Arc::new(Arc::unwrap_or_clone(list.offer).without_hidden());
+        KnownList { offer, ..list }
+    };
+    lists.into_iter().map(clean).collect()
 }

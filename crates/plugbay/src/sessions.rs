@@ -12,6 +12,7 @@ use plugbay_core::{
     catalog::{Change, Freshness, Offer},
     declaration::Declaration,
     exchange::ListChange,
+    fair::{Removable, gives_way},
     host_registry::HostRegistry,
     name::ServerName,
     scope::SessionKey,
@@ -34,7 +35,7 @@ const LABEL: usize = 24;
 /// A file of a session that was not written for so long is removed.
 const FILE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 const SWEEP: Duration = Duration::from_secs(10);
-/// So many lasting sessions are kept; beyond, the one that was unused longest ends.
+/// So many lasting sessions are kept; beyond, the caller with the most loses the one that it has not used for longest.
 const LIMIT: usize = 4096;
 
 /// Removes the files of sessions that were not written for a month: no session comes back to them.
@@ -122,7 +123,7 @@ impl Sessions {
             entry.used = Instant::now();
             return entry.view(servers);
         }
-        let evicted = if key.lasts() { make_room(&mut entries) } else { None };
+        let evicted = if key.lasts() { make_room(&mut entries, key) } else { None };
         let (entry, servers) = self.begin(key);
         let view = entry.view(servers);
         entries.insert(key.clone(), entry);
@@ -282,12 +283,15 @@ impl Entry {
 }
 
 /// Takes out the lasting session that nobody views and that was unused longest, if there are too many.
-fn make_room(entries: &mut HashMap<SessionKey, Entry>) -> Option<Entry> {
+fn make_room(entries: &mut HashMap<SessionKey, Entry>, new: &SessionKey) -> Option<Entry> {
     if entries.len() < LIMIT || entries.keys().filter(|key| key.lasts()).count() < LIMIT {
         return None;
     }
-    let unused = entries.iter().filter(|(key, entry)| key.lasts() && !entry.is_viewed());
-    let oldest = unused.min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
+    let lasting = entries.iter().filter(|(key, _)| key.lasts()).map(|(key, entry)| {
+        let removable = !entry.is_viewed();
+        (key.caller(), removable.then_some(Removable { key, used: entry.used }))
+    });
+    let oldest = gives_way(new.caller(), lasting).cloned();
     oldest.and_then(|key| entries.remove(&key))
 }
 

@@ -100,6 +100,12 @@ pub struct ServerStatus {
     /// It is behind a URL, and so has no process here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remote: bool,
+    /// Definitions with hidden characters, since it has listed them.
+    #[serde(default, rename = "hiddenCharacters", skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
+    /// What plugbay leaves out of its lists, because they are too large.
+    #[serde(default, rename = "leftOut", skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
     /// Why it has failed, also while it is being started again.
     #[serde(flatten)]
     pub trouble: Option<StartFailure>,
@@ -215,8 +221,20 @@ fn servers(
             instance_limit: shared.and_then(|shared| shared.limit),
             folder: shared.and_then(|shared| shared.folder.clone()),
             remote: shared.is_some_and(|shared| shared.remote),
+            hidden: hidden(&name, snapshot),
+            left_out: snapshot
+                .catalog
+                .get(&name)
+                .and_then(|entry| entry.offer.left_out)
+                .map(|left_out| left_out.to_string()),
             name: name.to_string(),
         }
     };
     statuses.into_iter().map(server).collect()
+}
+
+/// The definitions of a server that had hidden characters when it listed them.
+fn hidden(server: &ServerName, snapshot: &Snapshot) -> Vec<String> {
+    let offer = snapshot.catalog.get(server).map(|entry| &entry.offer);
+    offer.and_then(|offer| offer.hidden.as_ref()).map(|hidden| hidden.lines()).unwrap_or_default()
 }

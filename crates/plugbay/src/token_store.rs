@@ -4,9 +4,8 @@
 //! each request slower.
 
 use std::{
-    fs::{self, File},
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
@@ -21,10 +20,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::{sync::watch, time::timeout};
 
-use crate::{config::Paths, error::CommandError, files, watch::Watch};
+use crate::{config::Paths, error::CommandError, files::own, watch::Watch};
 
 const FILE: &str = "tokens.json";
 const VERSION: u32 = 1;
+/// More than any store has.
+const LARGEST: u64 = 16 * 1024 * 1024;
+/// Another command changes the store within a moment.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// Tokens begin so, which lets scanners for secrets find them.
 const PREFIX: &str = "pb_";
 const LONGEST_NAME: usize = 64;
@@ -118,22 +121,19 @@ impl TokenStore {
     ) -> Result<(), CommandError> {
         let failed =
             |error: io::Error| CommandError::failed(format!("cannot write {}: {error}", self.0.display()));
-        files::create_folder(files::folder_of(&self.0)).map_err(failed)?;
-        let lock = File::create(self.0.with_extension("lock")).map_err(failed)?;
-        lock.lock().map_err(failed)?;
+        let _lock = own::lock(&self.0.with_extension("lock"), LOCK_PATIENCE).map_err(failed)?;
         let mut content = match self.read()? {
             Some(content) => content,
             None => Content { version: VERSION, key: BASE64.encode(random()?), tokens: Vec::new() },
         };
         change(&mut content.tokens)?;
         let text = serde_json::to_string_pretty(&content).unwrap_or_default();
-        files::replace(&self.0, format!("{text}\n").as_bytes()).map_err(failed)?;
-        only_for_owner(&self.0).map_err(failed)
+        own::replace(&self.0, format!("{text}\n").as_bytes()).map_err(failed)
     }
 
     fn read(&self) -> Result<Option<Content>, CommandError> {
         let problem = |why: String| CommandError::failed(format!("{} {why}", self.0.display()));
-        let text = match files::read_text(&self.0) {
+        let text = match own::read_text(&self.0, LARGEST) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(problem(format!("cannot be read: {error}"))),
@@ -225,18 +225,6 @@ pub fn random() -> Result<[u8; 32], CommandError> {
     Ok(bytes)
 }
 
-#[cfg(unix)]
-fn only_for_owner(file: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-
-    fs::set_permissions(file, fs::Permissions::from_mode(0o600))
-}
-
-#[cfg(not(unix))]
-fn only_for_owner(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 
@@ -259,6 +247,8 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn token(name: &str) -> StoredToken {

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -10,7 +9,10 @@ use std::{
 
 use plugbay_core::{name::ServerName, surface::Learned, usage_counts::UsageCounts};
 
-use crate::{config::hex_digest, files};
+use crate::{
+    config::hex_digest,
+    files::{self, own},
+};
 
 /// The score of one use; with each later conversation it counts a tenth less.
 const USE: u32 = 100;
@@ -76,7 +78,7 @@ impl Usage {
             }
         }
         let text = serde_json::to_vec(&scores).unwrap_or_default();
-        if let Err(error) = files::replace_unsynced(file, &text) {
+        if let Err(error) = own::replace_unsynced(file, &text) {
             tracing::warn!("the counted uses of tools cannot be saved: {error}");
         }
     }
@@ -104,7 +106,7 @@ fn age(scores: &mut Scores) {
 
 /// Without scores if the file cannot be read.
 fn scores(file: Option<&Path>) -> Scores {
-    let text = file.and_then(|file| fs::read(file).ok()).unwrap_or_default();
+    let text = file.and_then(|file| files::read_own(file).ok()).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 

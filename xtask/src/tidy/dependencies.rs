@@ -5,7 +5,7 @@ use std::process::Command;
 use super::Tree;
 
 /// Crates, and what may not be among their dependencies.
-const FORBIDDEN: [(&str, &[&str]); 6] = [
+const FORBIDDEN: [(&str, &[&str]); 7] = [
     // Whatever does input, output or waiting.
     ("plugbay-core", &["tokio", "mio", "rustix", "libc", "socket2", "hyper", "reqwest", "tracing"]),
     ("plugbay-upstream", &["plugbay-downstream", "plugbay-model", "plugbay-auth", "clap"]),
@@ -15,6 +15,7 @@ const FORBIDDEN: [(&str, &[&str]); 6] = [
         "plugbay-telemetry",
         &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "plugbay-auth", "clap"],
     ),
+    ("plugbay-files", &["plugbay-core", "tokio", "tracing", "clap"]),
     ("plugbay-auth", &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "clap"]),
 ];
 

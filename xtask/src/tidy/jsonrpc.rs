@@ -10,13 +10,14 @@ use super::{
     },
 };
 
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "plugbay-core",
     "plugbay-upstream",
     "plugbay-downstream",
     "plugbay-model",
     "plugbay-telemetry",
     "plugbay-auth",
+    "plugbay-files",
     "plugbay",
 ];
 const WIRE: [&str; 2] = ["crates/plugbay-core/src/wire/", "crates/plugbay-core/src/wire.rs"];

@@ -1,6 +1,6 @@
 //! A file with headers.
 
-use std::{fmt, fs, io::Read, path::PathBuf, time::SystemTime};
+use std::{fmt, fs, path::PathBuf, time::SystemTime};
 
 use plugbay_core::{failure::Failure, secret::Secret};
 
@@ -37,17 +37,8 @@ impl HeadersFile {
 
     pub(super) fn read(&self) -> Result<Vec<(String, Secret)>, Failure> {
         let failed = |why: String| Failure::new(format!("{self} cannot be used: {why}"), Vec::new());
-        let about = fs::metadata(&self.path).map_err(|error| failed(error.to_string()))?;
-        // Anything else, such as a pipe, could block.
-        if !about.is_file() {
-            return Err(failed("it is no file".to_owned()));
-        }
-        let mut text = String::new();
-        let file = fs::File::open(&self.path).map_err(|error| failed(error.to_string()))?;
-        file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
-        if text.len() as u64 > LONGEST {
-            return Err(failed(format!("it is longer than {} KiB", LONGEST / 1024)));
-        }
+        let text =
+            plugbay_files::read_text(&self.path, LONGEST).map_err(|error| failed(error.to_string()))?;
         headers::of_text(&text).map_err(failed)
     }
 

@@ -198,7 +198,7 @@ async fn a_store_behind_a_link_or_of_another_user_is_refused() {
     fs::rename(bench.logins(), &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, bench.logins()).unwrap();
     let fresh = bench.login();
-    assert!(matches!(fresh.logins().await, Err(StoreError::Unsafe(..))));
+    assert!(matches!(fresh.logins().await, Err(StoreError::Read(..))));
     let error = log_in(&fresh).await.unwrap_err().to_string();
     assert!(error.contains("symbolic link"), "{error}");
     fs::remove_file(bench.logins()).unwrap();

@@ -12,8 +12,12 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// Of a JSON number. `None` for one whose exponent alone is beyond counting.
+    /// Of a JSON number. `None` for one whose exponent alone is beyond counting, or that is too long.
     pub(super) fn read(json: &[u8]) -> Option<Self> {
+        const LONGEST: usize = 1_000;
+        if json.len() > LONGEST {
+            return None;
+        }
         let text = std::str::from_utf8(json).ok()?;
         let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));

@@ -1,9 +1,9 @@
 //! A call within the arguments of another tool: the inner tool's name, and its arguments.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashSet, sync::Arc, time::Duration};
 
 use super::{
-    CompiledSchema, Fault, Mode, Problem, Refusal, Repair, check,
+    CompiledSchema, Fault, MOST_VALUES, Mode, Problem, Refusal, Repair, check,
     example::example,
     raw::{self, Entry, Kind},
     scalar,
@@ -12,6 +12,7 @@ use super::{
     spelling::Level,
 };
 use crate::name::folded;
+use crate::size_limit;
 use crate::wire::{Member, Members, string_value};
 
 /// How a call is put into the arguments of another tool.
@@ -31,6 +32,8 @@ pub struct Envelope {
     source: &'static str,
 }
 
+/// A call of more members or values than this is not looked at closely.
+const MOST_MEMBERS: usize = 1_000;
 /// How long a call may take, for every calling tool.
 const TIMEOUT: &str = "timeout";
 /// What models say beside a call about the call.
@@ -149,11 +152,20 @@ pub fn unwrap_call<'a, T>(
     if !raw::is_json(outer) || Kind::of(outer) != Kind::Object {
         return refuse(format!("expected an object with `{}` and `{arguments}`", names[0]));
     }
+    let is_vast = raw::has_more_values(outer, MOST_VALUES);
+    let entries = if is_vast { Vec::new() } else { raw::entries(outer) };
+    if is_vast || entries.len() > MOST_MEMBERS {
+        return refuse(format!(
+            "a call of more than {MOST_MEMBERS} members or {MOST_VALUES} values is only understood in its exact form: \
+             `{}` of an existing tool, and `{arguments}`, an object",
+            names[0]
+        ));
+    }
     if let Some(key) = raw::doubled(outer) {
         return refuse(format!("`{key}` stands twice in one object"));
     }
     let names = if mode == Mode::Repair { names } else { &names[..1] };
-    let mut opened = Opened { envelope, names, mode, entries: raw::entries(outer), repairs: Vec::new() };
+    let mut opened = Opened { envelope, names, mode, entries, repairs: Vec::new() };
     opened.open_whole_call();
     let tool = opened.tool(resolve)?;
     // A tool that was never listed may take anything.
@@ -194,7 +206,8 @@ fn plain_call<'a, T>(
         return None;
     }
     let timeout = timeout.map(|json| seconds(json).ok_or(())).transpose().ok()?;
-    let name = string_value(name?).filter(|name| name.trim().len() == name.len())?;
+    let name = string_value(name.filter(|name| name.len() <= size_limit::NAME)?)?;
+    let name = Some(name).filter(|name| name.trim().len() == name.len())?;
     let tool = resolve(&name, None).filter(|tool| tool.exact)?;
     Some(Call { tool, arguments: Cow::Borrowed(arguments), timeout, repairs: Vec::new() })
 }
@@ -217,7 +230,7 @@ impl<'s> Inner<'s> {
     }
 
     fn takes(&self, key: &str) -> bool {
-        self.takes.names().any(|name| folded(name) == folded(key))
+        self.takes.names_alike(key)
     }
 }
 
@@ -250,8 +263,15 @@ impl<'a> Opened<'a> {
         let right = self.names[0];
         let server =
             self.envelope.server.filter(|_| self.mode == Mode::Repair).and_then(|key| self.text(key));
-        let mut written: Vec<(&str, String)> = Vec::new();
+        let mut written: Vec<(&'static str, String)> = Vec::new();
         written.extend(self.names.iter().filter_map(|key| Some((*key, self.text(key)?))));
+        let lengths = written.iter().map(|(key, name)| size_limit::check_length(key, name, size_limit::NAME));
+        let of_server = self.envelope.server.zip(server.as_deref());
+        let of_server =
+            of_server.map(|(key, server)| size_limit::check_length(key, server, size_limit::NAME));
+        if let Some(Err(too_long)) = lengths.chain(of_server).find(Result::is_err) {
+            return refuse(too_long.to_string());
+        }
         let by_server = |name: &str| resolve(name, Some(server.as_deref()?));
         let known = |(key, name): &(&'static str, String)| {
             let of_server = by_server(name);
@@ -374,10 +394,10 @@ impl<'a> Opened<'a> {
         let right = self.envelope.arguments;
         let is_object = Kind::of(&below.value) == Kind::Object;
         let mut all = if is_object { raw::entries(&below.value) } else { Vec::new() };
+        let mut names: HashSet<String> = all.iter().map(|entry| folded(&entry.key)).collect();
         for entry in std::mem::take(&mut self.entries) {
             let key = &entry.key;
-            let twice = all.iter().any(|other| folded(&other.key) == folded(key));
-            if twice || !is_object {
+            if !names.insert(folded(key)) || !is_object {
                 return refuse(format!("parameters stand both below `{right}` and beside it: `{key}`"));
             }
             if !tool.takes(key) {

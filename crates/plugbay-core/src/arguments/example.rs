@@ -19,7 +19,7 @@ pub(super) fn example(schema: &Schema, at: &Value) -> Option<Value> {
 
 fn build(schema: &Schema, at: &Value, depth: u32) -> Value {
     let at = &*schema.whole(at);
-    if depth == 0 {
+    if depth == 0 || !schema.step(8) {
         return Value::Null;
     }
     let given = at.get("examples").and_then(|examples| examples.get(0)).or_else(|| at.get("example"));

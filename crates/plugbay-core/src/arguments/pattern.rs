@@ -4,32 +4,46 @@ use std::{cell::RefCell, collections::HashMap, sync::OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// A pattern that takes more memory than this is left to the server.
+/// A pattern that is longer, or takes more memory, is left to the server; so is a text that is longer.
+const LONGEST: usize = 4 << 10;
 const SIZE: usize = 64 << 10;
-/// To make such a pattern ready takes as long as so many steps, and to match a byte of a text as these.
+const LONGEST_TEXT: usize = 64 << 10;
+/// A pattern that takes no more memory than this is matched in few steps, and any other in many.
+const SMALL: usize = 4 << 10;
+/// To make a pattern ready takes as long as so many steps, and so many for each of its bytes; to match a byte of a text
+/// takes these.
 const COMPILED: usize = 500;
-const MATCHED: usize = 4;
+const COMPILED_BYTE: usize = 8;
+const MATCHED: usize = 8;
+const MATCHED_LARGE: usize = 128;
 
 /// Those of a schema that were asked for: a list of a thousand texts makes its pattern ready once.
 #[derive(Debug, Default)]
-pub(super) struct Patterns(RefCell<HashMap<String, Option<Regex>>>);
+pub(super) struct Patterns(RefCell<HashMap<String, Option<Matcher>>>);
+
+/// A pattern made ready.
+#[derive(Debug)]
+struct Matcher {
+    regex: Regex,
+    /// What a byte of a text takes, in steps.
+    cost: usize,
+}
 
 impl Patterns {
     /// Does a text match? `None`: the server may see it otherwise than we do, or no more steps may be taken.
-    ///
-    /// What letters and digits are beyond ASCII differs by language, so only texts within it are looked at.
     pub(super) fn matches(&self, pattern: &str, text: &str, step: impl Fn(usize) -> bool) -> Option<bool> {
-        if !text.is_ascii() || !step(MATCHED * text.len()) {
+        if !is_matchable(text) {
             return None;
         }
         let mut ready = self.0.borrow_mut();
         if !ready.contains_key(pattern) {
-            if !step(COMPILED) {
+            if !step(compile_cost(pattern)) {
                 return None;
             }
             ready.insert(pattern.to_owned(), compile(pattern));
         }
-        Some(ready.get(pattern)?.as_ref()?.is_match(text.as_bytes()))
+        let matcher = ready.get(pattern)?.as_ref()?;
+        step(matcher.cost * text.len()).then(|| matcher.regex.is_match(text.as_bytes()))
     }
 }
 
@@ -37,7 +51,7 @@ impl Patterns {
 #[derive(Debug)]
 pub(super) struct Pattern {
     source: Box<str>,
-    ready: OnceLock<Option<Regex>>,
+    ready: OnceLock<Option<Matcher>>,
 }
 
 impl Pattern {
@@ -47,18 +61,38 @@ impl Pattern {
 
     /// Does a text match? `None`: the server may see it otherwise.
     pub(super) fn matches(&self, text: &str) -> Option<bool> {
-        if !text.is_ascii() {
-            return None;
-        }
-        let ready = self.ready.get_or_init(|| compile(&self.source)).as_ref()?;
-        Some(ready.is_match(text.as_bytes()))
+        Some(self.matcher(text)?.regex.is_match(text.as_bytes()))
+    }
+
+    /// What that takes, in steps.
+    pub(super) fn cost(&self, text: &str) -> usize {
+        let unready = if self.ready.get().is_some() { 0 } else { compile_cost(&self.source) };
+        unready + self.matcher(text).map_or(0, |matcher| matcher.cost * text.len())
+    }
+
+    fn matcher(&self, text: &str) -> Option<&Matcher> {
+        is_matchable(text).then(|| self.ready.get_or_init(|| compile(&self.source)).as_ref()).flatten()
     }
 }
 
-fn compile(pattern: &str) -> Option<Regex> {
-    let mut builder = RegexBuilder::new(pattern);
-    builder.unicode(false).size_limit(SIZE).dfa_size_limit(SIZE);
-    builder.build().ok().filter(|_| reads_alike(pattern))
+/// What letters and digits are beyond ASCII differs by language.
+fn is_matchable(text: &str) -> bool {
+    text.len() <= LONGEST_TEXT && text.is_ascii()
+}
+
+fn compile_cost(pattern: &str) -> usize {
+    COMPILED + COMPILED_BYTE * pattern.len().min(LONGEST)
+}
+
+fn compile(pattern: &str) -> Option<Matcher> {
+    if pattern.len() > LONGEST || !reads_alike(pattern) {
+        return None;
+    }
+    let build = |size: usize| {
+        RegexBuilder::new(pattern).unicode(false).size_limit(size).dfa_size_limit(SIZE).build().ok()
+    };
+    let small = build(SMALL).map(|regex| Matcher { regex, cost: MATCHED });
+    small.or_else(|| Some(Matcher { regex: build(SIZE)?, cost: MATCHED_LARGE }))
 }
 
 /// Escapes and brackets that mean one thing here may mean another, or mere letters, elsewhere.
@@ -110,6 +144,9 @@ mod tests {
             (r"\<b", "b", None),
             ("a{", "b", None),
             ("((a{500}){500}){500}", "b", None),
+            (&"a".repeat(LONGEST + 1), "b", None),
+            ("^(a+)+$", &"a".repeat(LONGEST_TEXT + 1), None),
+            ("^(a+)+$", &format!("{}!", "a".repeat(LONGEST_TEXT - 1)), Some(false)),
         ] {
             assert_eq!(Patterns::default().matches(pattern, text, |_| true), expected, "{pattern} {text}");
         }
@@ -122,10 +159,10 @@ mod tests {
             paid.set(paid.get() + cost);
             paid.get() < 2 * COMPILED
         };
-        for _ in 0..20 {
+        for _ in 0..10 {
             assert_eq!(patterns.matches("^a+$", "aaa", step), Some(true));
         }
-        assert_eq!(paid.get(), COMPILED + 20 * MATCHED * 3);
+        assert_eq!(paid.get(), compile_cost("^a+$") + 10 * MATCHED * 3);
         assert_eq!(patterns.matches("^b+$", "b", step), None, "a second one is one too many");
     }
 }

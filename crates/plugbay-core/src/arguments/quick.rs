@@ -12,8 +12,8 @@ use super::{
 };
 use crate::wire::{Cursor, Span, Walk, string_value};
 
-/// So many steps are taken for a call, and one more for each byte of its arguments.
-const STEPS: usize = 4_000;
+/// So many steps are taken for a call, and one more for each byte of its arguments, but no more than the last.
+const STEPS: (usize, usize) = (4_000, 600_000);
 /// To read so many bytes once more takes as long as a step.
 const READ: usize = 64;
 /// Schemas may lead to themselves: so many are followed into each other.
@@ -26,7 +26,7 @@ pub(super) fn accepts(schema: &CompiledSchema, json: &[u8]) -> bool {
     if schema.nodes.is_empty() || simdutf8::basic::from_utf8(json).is_err() {
         return false;
     }
-    let mut check = Check { schema, json, steps: STEPS + json.len() };
+    let mut check = Check { schema, json, steps: (STEPS.0 + json.len()).min(STEPS.1) };
     let mut cursor = Cursor::new(json, 0);
     let place = Place { depth: DEPTH, nesting: 1, alone: true, root: true };
     json.first() == Some(&b'{')
@@ -117,14 +117,15 @@ impl<'a> Check<'a> {
             Kind::Array => self.array(node, cursor, place)?,
             _ => {
                 let span = cursor.value(place.nesting).ok()?;
-                fits_scalar(node, kind, &self.json[span]).then_some(Keys::Right)?
+                self.fits_scalar(node, kind, &self.json[span])?.then_some(Keys::Right)?
             }
         };
         let json = &self.json[start..cursor.at()];
-        match &node.choices {
-            Some(choices) if !choices.iter().any(|choice| same(json, choice)) => None,
-            _ => Some(keys),
+        if let Some(choices) = &node.choices {
+            self.step(choices.len() * (1 + json.len() / READ))?;
+            choices.iter().any(|choice| same(json, choice)).then_some(())?;
         }
+        Some(keys)
     }
 
     fn object(&mut self, rules: &ObjectRules, cursor: &mut Cursor<'a>, place: Place) -> Option<Keys> {
@@ -215,6 +216,28 @@ impl<'a> Check<'a> {
         (!escaped).then(|| &self.json[start + 1..end - 1])
     }
 
+    /// `None` if only the full check can tell.
+    fn fits_scalar(&mut self, node: &Node, kind: Kind, json: &[u8]) -> Option<bool> {
+        match kind {
+            Kind::String if node.length.is_free() && node.pattern.is_none() => Some(true),
+            Kind::String => {
+                let text = string_value(json)?;
+                if let Some(pattern) = &node.pattern {
+                    self.step(pattern.cost(&text))?;
+                    if pattern.matches(&text) == Some(false) {
+                        return Some(false);
+                    }
+                }
+                Some(node.length.allows(|| text.chars().count()))
+            }
+            Kind::Number => Some(
+                node.types.allow(kind, json)
+                    && node.bounds.as_ref().is_none_or(|bounds| bounds.allow(json) != Some(false)),
+            ),
+            _ => Some(true),
+        }
+    }
+
     fn step(&mut self, cost: usize) -> Option<()> {
         self.steps = self.steps.checked_sub(cost)?;
         Some(())
@@ -224,19 +247,4 @@ impl<'a> Check<'a> {
 fn note_once<'k>(names: &mut SmallVec<[&'k [u8]; 8]>, key: &'k [u8]) -> Option<()> {
     let is_new = names.len() < MOST_UNNAMED && !names.contains(&key);
     is_new.then(|| names.push(key))
-}
-
-fn fits_scalar(node: &Node, kind: Kind, json: &[u8]) -> bool {
-    match kind {
-        Kind::String if node.length.is_free() && node.pattern.is_none() => true,
-        Kind::String => string_value(json).is_some_and(|text| {
-            node.length.allows(|| text.chars().count())
-                && node.pattern.as_ref().is_none_or(|pattern| pattern.matches(&text) != Some(false))
-        }),
-        Kind::Number => {
-            node.types.allow(kind, json)
-                && node.bounds.as_ref().is_none_or(|bounds| bounds.allow(json) != Some(false))
-        }
-        _ => true,
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use crate::wire::{Cursor, Member, Members, elements, string_value};
+use crate::wire::{Cursor, Member, Members, Walk, elements, string_value};
 
 /// The six kinds of JSON values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,39 @@ pub(super) fn is_json(json: &[u8]) -> bool {
     simdutf8::basic::from_utf8(json).is_ok() && whole()
 }
 
+/// Has a value more than so many values in it, at any depth?
+pub(super) fn has_more_values(json: &[u8], most: usize) -> bool {
+    // Each but the first of a list or an object has a comma before it. Commas in texts count too, so some are counted again.
+    let marks = memchr::memchr3_iter(b',', b'[', b'{', json);
+    marks.take(most + 1).count() > most && count_values(&mut Cursor::new(json, 0), most).is_none()
+}
+
+/// How many values there are, if no more than this; with nothing of them kept.
+fn count_values(cursor: &mut Cursor<'_>, most: usize) -> Option<usize> {
+    let mut left = most;
+    let mut walks: Vec<(u8, Walk)> = Vec::new();
+    loop {
+        left = left.checked_sub(1)?;
+        match cursor.peek().ok()? {
+            open @ (b'{' | b'[') => walks.push((open, Walk::open(cursor, open, 0).ok()?)),
+            _ => {
+                cursor.value(0).ok()?;
+            }
+        }
+        loop {
+            let Some((open, walk)) = walks.last_mut() else { return Some(most - left) };
+            if walk.advance(cursor).ok()? {
+                if *open == b'{' {
+                    cursor.string().ok()?;
+                    cursor.expect(b':').ok()?;
+                }
+                break;
+            }
+            walks.pop();
+        }
+    }
+}
+
 pub(super) fn text(json: &[u8]) -> Option<Cow<'_, str>> {
     string_value(json)
 }
@@ -76,17 +109,35 @@ pub(super) fn entries(json: &[u8]) -> Vec<Entry<'_>> {
     Members::of(json, &(0..json.len())).flatten().map(entry).collect()
 }
 
-/// A key that stands twice in one object, at any depth: what it means depends on who reads it.
+/// A key that stands twice in one object, at any depth: what it means depends on who reads it. Every byte is read once.
 pub(super) fn doubled(json: &[u8]) -> Option<String> {
-    match Kind::of(json) {
-        Kind::Object => {
-            let entries = entries(json);
-            let mut seen = HashSet::new();
-            let twice = entries.iter().find(|entry| !seen.insert(&entry.key)).map(|entry| entry.key.clone());
-            twice.or_else(|| entries.iter().find_map(|entry| doubled(&entry.value)))
+    let mut cursor = Cursor::new(json, 0);
+    let mut open: Vec<(Walk, Option<HashSet<Cow<'_, str>>>)> = Vec::new();
+    loop {
+        match cursor.peek().ok()? {
+            b'{' => open.push((Walk::open(&mut cursor, b'{', 0).ok()?, Some(HashSet::new()))),
+            b'[' => open.push((Walk::open(&mut cursor, b'[', 0).ok()?, None)),
+            _ => {
+                cursor.value(0).ok()?;
+            }
         }
-        Kind::Array => list(json).into_iter().find_map(doubled),
-        _ => None,
+        loop {
+            let (walk, keys) = open.last_mut()?;
+            if !walk.advance(&mut cursor).ok()? {
+                open.pop();
+                continue;
+            }
+            if let Some(keys) = keys {
+                let (key, _) = cursor.string().ok()?;
+                cursor.expect(b':').ok()?;
+                let key = string_value(&json[key])?;
+                if keys.contains(&key) {
+                    return Some(key.into_owned());
+                }
+                keys.insert(key);
+            }
+            break;
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::{example::example, schema::Schema};
 
-/// So much of a schema is shown.
+/// A longer example is not shown, in bytes.
+const EXAMPLE: usize = 4 << 10;
+/// So much of a schema is shown, in characters.
 const FRAGMENT: usize = 400;
 /// So many problems are told at once.
 const TOLD: usize = 5;
@@ -41,11 +43,17 @@ impl Problem {
     }
 
     pub(super) fn of(schema: &Schema, at: &Value, place: &str, message: impl Into<String>) -> Self {
+        let (place, message) = (place.to_owned(), message.into());
+        if !schema.explain() {
+            return Self { place, message, fragment: None, example: None };
+        }
         Self {
-            place: place.to_owned(),
-            message: message.into(),
+            place,
+            message,
             fragment: Some(schema.whole(at)).filter(|at| at.is_object()).map(|at| cut(&at.to_string())),
-            example: example(schema, at).map(|example| example.to_string()),
+            example: example(schema, at)
+                .map(|example| example.to_string())
+                .filter(|text| text.len() <= EXAMPLE),
         }
     }
 

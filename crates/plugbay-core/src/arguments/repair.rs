@@ -2,7 +2,7 @@
 //!
 //! Every step asks first whether the value fits as it is; only what does not is looked at more closely.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::Value;
 
@@ -12,14 +12,21 @@ use super::{
     scalar,
     schema::{self, Schema},
     shape::{begins, below, is_nothing, only_needed, shown, wrapped},
-    spelling::{Level, UnnamedKey},
+    spelling::{Keys, Level, UnnamedKey},
     validate::fits,
 };
-use crate::name::folded;
 
 /// Branches multiply, and lead to themselves; what needs more steps than this, or goes deeper, is left as it is.
-const STEPS: u32 = 1_000;
+/// A value is read anew in each step, so that a long one takes several.
+const STEPS: usize = 1_000;
+const READ: usize = 16 << 10;
 const DEPTH: u32 = 100;
+/// To compare a value with a choice, however spelt, takes so many steps.
+const CHOICE: usize = 8;
+/// So many alternatives are told of which none fits.
+const TOLD: usize = 8;
+/// So many keys are named that an object takes.
+const KEYS_TOLD: usize = 40;
 
 pub(super) type Repaired<'a> = Result<Cow<'a, [u8]>, Vec<Problem>>;
 
@@ -27,7 +34,7 @@ pub(super) struct Repairer<'s> {
     schema: &'s Schema,
     repairing: bool,
     pub(super) repairs: Vec<Repair>,
-    steps: u32,
+    steps: usize,
     depth: u32,
 }
 
@@ -40,6 +47,9 @@ impl<'s> Repairer<'s> {
     pub(super) fn arguments<'a>(&mut self, json: &'a [u8]) -> Repaired<'a> {
         let schema = self.schema;
         let root = &*schema.whole(schema.root());
+        if !self.step(json) {
+            return Err(self.problem(root, "", "cannot be understood"));
+        }
         if !self.repairing {
             return self.value(schema.root(), json, "");
         }
@@ -102,10 +112,9 @@ impl<'s> Repairer<'s> {
         let own = self.schema.whole(own);
         let inner = if schema::types(&own) == ["array"] { schema::item(&own, 0)? } else { &own };
         let (outside, inside) = (Level::of(self.schema, &[root]), Level::of(self.schema, &[inner]));
-        let names = |level: &Level<'_>, key: &str| level.names().any(|name| folded(name) == folded(key));
         let entries = raw::entries(json);
         if entries.is_empty()
-            || !entries.iter().all(|own| names(&inside, &own.key) && !names(&outside, &own.key))
+            || !entries.iter().all(|own| inside.names_alike(&own.key) && !outside.names_alike(&own.key))
         {
             return None;
         }
@@ -137,8 +146,10 @@ impl<'s> Repairer<'s> {
         let schema = self.schema;
         let level = Level::of(schema, &[at]);
         let (mut entries, mut problems) = (raw::entries(json), Vec::new());
-        let unnamed_keys: Vec<_> =
-            entries.iter().map(|entry| level.unnamed_key(&entry.key, &entries)).collect();
+        let unnamed_keys: Vec<_> = {
+            let keys = Keys::of(&entries);
+            entries.iter().map(|entry| level.unnamed_key(&entry.key, &keys)).collect()
+        };
         let before = self.repairs.len();
         for (entry, unnamed_key) in entries.iter_mut().zip(unnamed_keys) {
             match unnamed_key {
@@ -162,14 +173,19 @@ impl<'s> Repairer<'s> {
         if is_right(self.schema, at, json) {
             return Ok(json.into());
         }
-        self.steps = self.steps.saturating_sub(1);
-        if self.steps == 0 || self.depth == DEPTH {
+        if !self.step(json) || self.depth == DEPTH {
             return Err(self.problem(at, place, "cannot be understood"));
         }
         self.depth += 1;
         let shaped = self.shaped(&self.schema.whole(at), json, place);
         self.depth -= 1;
         shaped
+    }
+
+    /// May a value be looked at once more?
+    fn step(&mut self, json: &[u8]) -> bool {
+        self.steps = self.steps.saturating_sub(1 + json.len() / READ);
+        self.steps > 0
     }
 
     fn shaped<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
@@ -186,6 +202,9 @@ impl<'s> Repairer<'s> {
             });
         }
         if let Some(choices) = schema::choices(at) {
+            if !schema.step(CHOICE * choices.len()) {
+                return Err(self.problem(at, place, "cannot be understood"));
+            }
             return match scalar::choose(&choices, json).filter(|_| self.repairing) {
                 Some((chosen, fault)) => {
                     self.note(place, fault);
@@ -218,6 +237,10 @@ impl<'s> Repairer<'s> {
         let mut found: Vec<(Vec<Repair>, Vec<u8>)> = Vec::new();
         let mut missed: Vec<Vec<Problem>> = Vec::new();
         for number in 0..ways {
+            // Each way may have a copy of the value.
+            if !self.step(json) {
+                return Err(self.problem(at, place, "cannot be understood"));
+            }
             let outcome = way(self, number);
             let repairs = self.repairs.split_off(before);
             match outcome {
@@ -259,6 +282,7 @@ impl<'s> Repairer<'s> {
         let fewest = missed.iter().map(Vec::len).min().unwrap_or_default();
         missed.retain(|problems| problems.len() == fewest);
         missed.dedup();
+        missed.truncate(TOLD);
         if missed.len() < 2 {
             return missed.pop().unwrap_or_else(|| self.mismatch(at, json, place));
         }
@@ -367,12 +391,13 @@ impl<'s> Repairer<'s> {
         if self.repairing {
             self.drop_nulls(at, &mut entries, place);
         }
+        let mut level = None;
         for entry in &mut entries {
             let inside = join(place, &entry.key);
             match schema::property(at, &entry.key).or_else(|| at.get("additionalProperties")) {
                 Some(Value::Bool(false)) => {
-                    let level = Level::of(self.schema, &[at]);
-                    problems.push(self.unknown(&level, &entry.key, &[], place));
+                    let level = level.get_or_insert_with(|| Level::of(self.schema, &[at]));
+                    problems.push(self.unknown(level, &entry.key, &[], place));
                 }
                 Some(own) => match self.value(own, &entry.value, &inside).map(Cow::into_owned) {
                     Ok(repaired) if *repaired == *entry.value => {}
@@ -383,10 +408,10 @@ impl<'s> Repairer<'s> {
             }
         }
         let dependent = entries.iter().flat_map(|entry| schema::needed_with(at, &entry.key));
-        let mut needed: Vec<&str> = schema::required(at).collect();
-        needed.extend(dependent.filter(|key| !schema::required(at).any(|needed| needed == *key)));
-        for key in needed {
-            if !entries.iter().any(|entry| entry.key == key) {
+        let present: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        let mut asked = HashSet::new();
+        for key in schema::required(at).chain(dependent) {
+            if asked.insert(key) && !present.contains(key) {
                 let place = join(place, key);
                 let own = schema::property(at, key).unwrap_or(&Value::Bool(true));
                 problems.push(Problem::of(self.schema, own, &place, format!("`{place}` is missing")));
@@ -400,10 +425,11 @@ impl<'s> Repairer<'s> {
 
     fn drop_nulls(&mut self, at: &Value, entries: &mut Vec<Entry<'_>>, place: &str) {
         let schema = self.schema;
+        let required: HashSet<&str> = schema::required(at).collect();
         let needless = |entry: &Entry<'_>| {
             let own = schema::property(at, &entry.key).or_else(|| at.get("additionalProperties"));
             Kind::of(&entry.value) == Kind::Null
-                && !schema::required(at).any(|key| key == entry.key)
+                && !required.contains(entry.key.as_str())
                 && own.is_some_and(|own| !fits(schema, own, &entry.value))
         };
         for entry in entries.extract_if(.., |entry| needless(entry)) {
@@ -413,15 +439,23 @@ impl<'s> Repairer<'s> {
 
     /// A key that is not one of the schema's, and which of them it may be.
     fn unknown(&self, level: &Level<'_>, key: &str, near: &[&str], place: &str) -> Problem {
+        let inside = join(place, key);
+        if !self.schema.explain() {
+            let message = format!("`{inside}` is not a parameter");
+            return Problem { place: inside, message, fragment: None, example: None };
+        }
         let known = level.listed();
         let nearest = crate::name::nearest(key, known.iter().copied());
         let near = near.first().or(nearest.first());
         let hint = match (near, known.as_slice()) {
             (Some(near), _) => format!("; did you mean `{near}`?"),
             (None, []) => "; it takes none".to_owned(),
+            (None, [told @ .., _]) if told.len() >= KEYS_TOLD => {
+                let more = known.len() - KEYS_TOLD;
+                format!("; there are {} and {more} more", known[..KEYS_TOLD].join(", "))
+            }
             (None, _) => format!("; there are {}", known.join(", ")),
         };
-        let inside = join(place, key);
         let message = format!("`{inside}` is not a parameter{hint}");
         match near.and_then(|near| level.property(near).into_iter().next()) {
             Some(own) => Problem::of(self.schema, own, &inside, message),

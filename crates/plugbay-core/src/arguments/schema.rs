@@ -7,10 +7,14 @@ use serde_json::{Value, json};
 use super::pattern::Patterns;
 
 /// Schemas may lead to themselves, and multiply on their way: so many steps are taken for a call, and for each
-/// byte of its arguments. Where they end, nothing more is asked.
-const STEPS: (usize, usize) = (200_000, 64);
-/// To put two schemas together takes as long as so many steps.
-const MERGED: usize = 100;
+/// byte of its arguments, but no more than the last. Where they end, nothing more is asked.
+const STEPS: (usize, usize, usize) = (200_000, 4, 500_000);
+/// To put two schemas together takes as long as so many steps, and one for each so many bytes of the whole.
+const MERGED: (usize, usize) = (100, 16);
+/// Problems are explained with parts of the schema as long as those have not this many bytes together.
+const EXPLAINED: usize = 1 << 20;
+/// There are seven types; of names that are none, no more than this are looked at.
+const TYPES: usize = 16;
 /// References lead to references, and parts have parts; what lies deeper than this says nothing.
 const DEPTH: u32 = 64;
 
@@ -18,6 +22,8 @@ const DEPTH: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Parsed {
     root: Value,
+    /// How many bytes it has.
+    length: usize,
     /// Do keywords beside `$ref` count? Not in drafts before 2019.
     siblings: bool,
 }
@@ -32,7 +38,7 @@ impl Parsed {
         }
         let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let siblings = !draft.contains("/draft-0");
-        Self { root, siblings }
+        Self { root, length: json.len(), siblings }
     }
 
     pub(super) fn root(&self) -> &Value {
@@ -53,6 +59,8 @@ pub(super) struct Schema {
     parsed: Arc<Parsed>,
     /// Steps that are left.
     steps: Cell<usize>,
+    /// Bytes of the schema that may still be shown in explanations.
+    explained: Cell<usize>,
     pub(super) patterns: Patterns,
 }
 
@@ -62,12 +70,25 @@ impl Schema {
     }
 
     pub(super) fn new(parsed: Arc<Parsed>) -> Self {
-        Self { parsed, steps: Cell::new(STEPS.0), patterns: Patterns::default() }
+        let (steps, explained) = (Cell::new(STEPS.0), Cell::new(EXPLAINED));
+        Self { parsed, steps, explained, patterns: Patterns::default() }
     }
 
     /// Begins anew, for arguments of this length.
     pub(super) fn look_at(&self, length: usize) {
-        self.steps.set(STEPS.0 + STEPS.1 * length);
+        self.steps.set((STEPS.0 + STEPS.1 * length).min(STEPS.2));
+    }
+
+    /// May another problem be explained by a part of this schema, which may be all of it?
+    pub(super) fn explain(&self) -> bool {
+        let left = self.explained.get().checked_sub(self.parsed.length + 256);
+        self.explained.set(left.unwrap_or_default());
+        left.is_some()
+    }
+
+    /// May two parts of this schema be put together?
+    fn merge_step(&self) -> bool {
+        self.step(MERGED.0 + self.parsed.length / MERGED.1)
     }
 
     /// May another step be taken?
@@ -99,7 +120,7 @@ impl Schema {
         if target.is_none() && parts(at).is_empty() {
             return Cow::Borrowed(at);
         }
-        if depth == 0 || !self.step(MERGED) {
+        if depth == 0 || !self.merge_step() {
             return Cow::Owned(Value::Bool(true));
         }
         if let Some((found, siblings)) = target
@@ -117,6 +138,9 @@ impl Schema {
 
     /// A whole schema with what follows if its condition holds, or does not; `None`: with neither.
     pub(super) fn consequence(&self, whole: &Value, holds: Option<bool>) -> Value {
+        if !self.merge_step() {
+            return Value::Bool(true);
+        }
         let mut merged = json!({});
         merge(&mut merged, whole, &["if", "then", "else"]);
         if let Some(following) = holds.and_then(|holds| whole.get(if holds { "then" } else { "else" })) {
@@ -127,7 +151,7 @@ impl Schema {
 
     /// One of the alternatives of a whole schema, with what is said of all of them.
     pub(super) fn alternative(&self, whole: &Value, branch: &Value) -> Value {
-        if !self.step(MERGED) {
+        if !self.merge_step() {
             return Value::Bool(true);
         }
         let mut merged = json!({});
@@ -166,7 +190,15 @@ fn merge(into: &mut Value, from: &Value, without: &[&str]) {
 pub(super) fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        Some(Value::Array(several)) => {
+            let mut types: Vec<&str> = Vec::new();
+            for name in several.iter().filter_map(Value::as_str) {
+                if types.len() < TYPES && !types.contains(&name) {
+                    types.push(name);
+                }
+            }
+            types
+        }
         _ if schema.get("properties").is_some() || schema.get("required").is_some() => vec!["object"],
         _ if schema.get("items").is_some() || schema.get("prefixItems").is_some() => vec!["array"],
         _ => Vec::new(),

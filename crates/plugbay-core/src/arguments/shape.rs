@@ -8,7 +8,7 @@ use super::{
     schema::{self, Schema},
     spelling::Level,
 };
-use crate::name::folded;
+use crate::{name::folded, size_limit};
 
 /// Names that models put around arguments.
 pub(super) const WRAPPERS: [&str; 8] =
@@ -28,7 +28,10 @@ pub(super) fn below(key: &str, json: &[u8]) -> Vec<u8> {
 
 /// Does a text begin like the arguments of this tool, in whatever notation?
 pub(super) fn begins(root: &Value, text: &str) -> bool {
-    literal::begins(text, |word| schema::properties(root).any(|(key, _)| folded(key) == folded(word)))
+    literal::begins(text, |word| {
+        let own = if word.len() <= size_limit::NAME { folded(word) } else { return false };
+        schema::properties(root).any(|(key, _)| folded(key) == own)
+    })
 }
 
 /// The arguments below one of the names that models put around them, and the keys that stand beside it.
@@ -61,7 +64,7 @@ pub(super) fn is_hidden(schema: &Schema, json: &[u8]) -> bool {
         .and_then(|text| literal::inside(&text).map(|(inner, _)| inner.into_owned()))
         .unwrap_or(inner);
     let entries = raw::entries(&inner);
-    let named = |entry: &Entry<'_>| level.names().any(|name| folded(name) == folded(&entry.key));
+    let named = |entry: &Entry<'_>| level.names_alike(&entry.key);
     !entries.is_empty() && entries.iter().all(named)
 }
 

@@ -1,7 +1,10 @@
 //! Keys that are spelt otherwise than their schema has them. Few schemas forbid keys that they do not name, and
 //! few servers tell of them: a misspelt one is lost in silence, and with it what was asked for.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use serde_json::Value;
 
@@ -9,8 +12,10 @@ use super::{
     raw::{self, Entry, Kind},
     schema::{self, Schema},
 };
-use crate::name::folded;
+use crate::name::{folded, is_slip};
 
+/// To read so many bytes takes as long as a step.
+const READ: usize = 64;
 /// Shorter names differ in a letter because they are different names.
 const NEAR: usize = 4;
 /// Keys that are named by a pattern, or somewhere that is not looked up.
@@ -22,6 +27,33 @@ pub(super) struct Level<'a> {
     all: Vec<&'a Value>,
     /// Other keys than the named ones are welcome.
     pub(super) open: bool,
+    /// The names of keys by what they are when folded.
+    folded: OnceCell<HashMap<String, BTreeSet<&'a str>>>,
+}
+
+/// The keys of one object, for questions about each of them.
+pub(super) struct Keys<'k> {
+    all: HashSet<&'k str>,
+    /// How many there are of each when folded; only needed where a key is spelt otherwise.
+    folded: OnceCell<HashMap<String, usize>>,
+}
+
+impl<'k> Keys<'k> {
+    pub(super) fn of(entries: &'k [Entry<'_>]) -> Self {
+        Self { all: entries.iter().map(|entry| entry.key.as_str()).collect(), folded: OnceCell::new() }
+    }
+
+    /// How many of them are this one, however spelt.
+    fn count(&self, own: &str) -> usize {
+        let folded = self.folded.get_or_init(|| {
+            let mut counts = HashMap::new();
+            for key in &self.all {
+                *counts.entry(folded(key)).or_default() += 1;
+            }
+            counts
+        });
+        folded.get(own).copied().unwrap_or_default()
+    }
 }
 
 /// Which of the schema's keys is meant by one that the schema does not name.
@@ -36,7 +68,7 @@ pub(super) enum UnnamedKey<'a> {
 
 impl<'a> Level<'a> {
     pub(super) fn of(schema: &'a Schema, at: &[&'a Value]) -> Self {
-        let mut level = Self { schema, all: Vec::new(), open: false };
+        let mut level = Self { schema, all: Vec::new(), open: false, folded: OnceCell::new() };
         let mut seen = HashSet::new();
         let mut found: Vec<_> = at.iter().rev().copied().collect();
         // They may lead to each other in a circle, and far: no recursion.
@@ -95,34 +127,54 @@ impl<'a> Level<'a> {
         looked_at.iter().filter_map(|at| get(at)).collect()
     }
 
+    /// Is a key named, however it is spelt?
+    pub(super) fn names_alike(&self, key: &str) -> bool {
+        self.folded().contains_key(&folded(key))
+    }
+
+    fn folded(&self) -> &HashMap<String, BTreeSet<&'a str>> {
+        self.folded.get_or_init(|| {
+            let mut names: HashMap<String, BTreeSet<&str>> = HashMap::new();
+            for name in self.names() {
+                names.entry(folded(name)).or_default().insert(name);
+            }
+            names
+        })
+    }
+
     /// What a key may be that stands among these.
-    pub(super) fn unnamed_key(&self, key: &str, among: &[Entry<'_>]) -> UnnamedKey<'a> {
-        if self.open || !self.property(key).is_empty() || !self.schema.step(self.names().count()) {
+    pub(super) fn unnamed_key(&self, key: &str, among: &Keys<'_>) -> UnnamedKey<'a> {
+        if self.open || !self.property(key).is_empty() || !self.schema.step(1 + key.len() / 8) {
             return UnnamedKey::Unknown;
         }
         let own = folded(key);
-        let mut alike: Vec<&str> =
-            self.names().filter(|name| folded(name) == own && !own.is_empty()).collect();
-        alike.sort_unstable();
-        alike.dedup();
+        let alike: Vec<&str> =
+            self.folded().get(&own).filter(|_| !own.is_empty()).into_iter().flatten().copied().collect();
         if let [only] = alike.as_slice() {
             // Two keys that mean the same would be one too many.
-            let alone = among.iter().filter(|entry| folded(&entry.key) == own).count() == 1;
-            return if alone { UnnamedKey::Is(only) } else { UnnamedKey::MayBe(alike) };
+            return if among.count(&own) == 1 { UnnamedKey::Is(only) } else { UnnamedKey::MayBe(alike) };
         }
-        let absent = |name: &&str| !among.iter().any(|entry| entry.key == *name);
-        let near = |name: &&str| own.len().min(folded(name).len()) >= NEAR && is_slip(&own, &folded(name));
-        if alike.is_empty() {
-            alike.extend(self.names().filter(near).filter(absent));
+        if !alike.is_empty() {
+            return UnnamedKey::MayBe(alike);
         }
-        if alike.is_empty() { UnnamedKey::Unknown } else { UnnamedKey::MayBe(alike) }
+        // Each name is compared, in time that its length takes.
+        if own.len() < NEAR || !self.schema.step(self.folded().len() * (1 + own.len() / 8)) {
+            return UnnamedKey::Unknown;
+        }
+        let near = self.folded().iter().filter(|(name, _)| name.len() >= NEAR && is_slip(&own, name));
+        let near: BTreeSet<&str> = near.flat_map(|(_, names)| names).copied().collect();
+        let absent: Vec<&str> = near.into_iter().filter(|name| !among.all.contains(name)).collect();
+        if absent.is_empty() { UnnamedKey::Unknown } else { UnnamedKey::MayBe(absent) }
     }
 }
 
 /// Is every key in a value, at any depth, either named or nothing like a name?
 pub(super) fn is_clean(schema: &Schema, at: &[&Value], json: &[u8]) -> bool {
     let level = match Kind::of(json) {
-        Kind::Object | Kind::Array if !at.is_empty() => Level::of(schema, at),
+        // It is read again at each level of its parts.
+        Kind::Object | Kind::Array if !at.is_empty() && schema.step(1 + json.len() / READ) => {
+            Level::of(schema, at)
+        }
         _ => return true,
     };
     if Kind::of(json) == Kind::Array {
@@ -133,12 +185,13 @@ pub(super) fn is_clean(schema: &Schema, at: &[&Value], json: &[u8]) -> bool {
             .all(|(number, json)| is_clean(schema, &item(number), json));
     }
     let entries = raw::entries(json);
+    let keys = Keys::of(&entries);
     entries.iter().all(|entry| {
         let mut own = level.property(&entry.key);
         if own.is_empty() {
             own = level.child(|at| at.get("additionalProperties"));
         }
-        level.unnamed_key(&entry.key, &entries) == UnnamedKey::Unknown && is_clean(schema, &own, &entry.value)
+        level.unnamed_key(&entry.key, &keys) == UnnamedKey::Unknown && is_clean(schema, &own, &entry.value)
     })
 }
 
@@ -149,9 +202,4 @@ fn takes_any_object(branch: &Value) -> bool {
         .all(|key| branch.get(*key).is_none());
     let types = schema::types(branch);
     object && branch != &Value::Bool(false) && (types.is_empty() || types.contains(&"object"))
-}
-
-/// One letter too many, too few, wrong, or two in the wrong order.
-fn is_slip(one: &str, other: &str) -> bool {
-    one.len().abs_diff(other.len()) <= 4 && strsim::damerau_levenshtein(one, other) == 1
 }

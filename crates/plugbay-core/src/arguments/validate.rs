@@ -5,15 +5,16 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{
-    keywords::{Bounds, Length, Types, canonical, same},
+    keywords::{Bounds, Length, Types, canonical, same, weight},
     raw::{self, Kind},
     schema::{self, Schema},
 };
 
 /// Schemas may lead to themselves; deeper than this nothing is asked.
 const DEPTH: u32 = 96;
-/// To read so many bytes takes as long as a step.
+/// To read so many bytes takes as long as a step; of lists and objects, whose parts are kept, fewer.
 const READ: usize = 64;
+const READ_PARTS: usize = 8;
 /// What says nothing of a value, beside the keywords that are looked at.
 const KNOWN: &[&str] = &[
     "$ref",
@@ -91,7 +92,8 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn verdict(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
-        if depth == 0 || !self.schema.step(cost(at, json)) {
+        // The cost itself is only reckoned as long as there are steps.
+        if depth == 0 || !self.schema.step(1) || !self.schema.step(cost(at, json)) {
             return Verdict::Unsure;
         }
         let Value::Object(keywords) = at else {
@@ -162,7 +164,8 @@ impl Check<'_> {
 
     fn object(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
         let entries = raw::entries(json);
-        let present = |key: &str| entries.iter().any(|entry| entry.key == key);
+        let keys: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+        let present = |key: &str| keys.contains(key);
         let complete = schema::required(at).all(present)
             && entries.iter().all(|entry| schema::needed_with(at, &entry.key).all(present));
         if !complete || !Length::of(at, "minProperties", "maxProperties").allows(|| entries.len()) {
@@ -179,13 +182,15 @@ impl Check<'_> {
 
     fn array(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
         let items = raw::list(json);
+        let unique = at.get("uniqueItems") == Some(&Value::Bool(true));
+        if unique && !self.schema.step(json.len()) {
+            return Verdict::Unsure;
+        }
         let doubled = || {
             let mut seen = HashSet::new();
             !items.iter().all(|item| seen.insert(canonical(item)))
         };
-        if !Length::of(at, "minItems", "maxItems").allows(|| items.len())
-            || at.get("uniqueItems") == Some(&Value::Bool(true)) && doubled()
-        {
+        if !Length::of(at, "minItems", "maxItems").allows(|| items.len()) || unique && doubled() {
             return Verdict::No;
         }
         let inner = items
@@ -208,6 +213,11 @@ impl Check<'_> {
 
 /// A value is read for each thing that is asked of it.
 fn cost(at: &Value, json: &[u8]) -> usize {
-    let lists = ["type", "enum", "required"].iter().filter_map(|key| at.get(*key)?.as_array());
-    (1 + lists.map(Vec::len).sum::<usize>()) * (1 + json.len() / READ)
+    let Value::Object(keywords) = at else { return 1 };
+    let lists = ["type", "required"].iter().filter_map(|key| at.get(*key)?.as_array()).map(Vec::len);
+    let choices = ["enum", "const"].iter().filter_map(|key| at.get(*key)).map(weight);
+    let reference = at.get("$ref").and_then(Value::as_str).map_or(0, |reference| reference.len() / READ);
+    let each = 1 + keywords.len() / 4 + lists.chain(choices).sum::<usize>() + reference;
+    let read = if matches!(Kind::of(json), Kind::Array | Kind::Object) { READ_PARTS } else { READ };
+    each * (1 + json.len() / READ) + json.len() / read
 }

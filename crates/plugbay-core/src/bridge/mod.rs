@@ -74,7 +74,7 @@ pub enum Delivery {
 impl Bridge {
     /// Takes a message of the host. Returns the connection to send it on; `None`: nobody waits for it any more.
     pub fn from_host(&mut self, message: &Bytes, current: Connection) -> Option<Connection> {
-        let head = match Head::read_quickly(message) {
+        let head = match Head::peek(message) {
             Ok(head) => head,
             Err(malformed) => {
                 // The daemon rejects it, under its id if it has one.
@@ -105,7 +105,7 @@ impl Bridge {
 
     /// Takes a message that came on a connection; `token` is that of the connection.
     pub fn from_daemon(&mut self, connection: Connection, token: &str, message: &Bytes) -> Delivery {
-        let Ok(head) = Head::read_quickly(message) else { return Delivery::Host };
+        let Ok(head) = Head::peek(message) else { return Delivery::Host };
         match &head.kind {
             Kind::Request { id, .. } => {
                 self.questions.insert(Bytes::copy_from_slice(&message[id.clone()]), connection);
@@ -127,7 +127,7 @@ impl Bridge {
 
     /// No byte of this message could be written to its connection: another daemon may have it.
     pub fn unsent(&mut self, message: &Bytes) {
-        let Ok(Head { kind: Kind::Request { id, .. }, .. }) = Head::read_quickly(message) else { return };
+        let Ok(Head { kind: Kind::Request { id, .. }, .. }) = Head::peek(message) else { return };
         if let Some(pending) = self.requests.get_mut(&message[id])
             && matches!(pending.kind, RequestKind::Call)
             // Of two requests with one id, the first may have been sent.

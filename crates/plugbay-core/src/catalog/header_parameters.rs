@@ -1,6 +1,6 @@
 //! `x-mcp-header`: parameters that a tool wants repeated in HTTP headers, so that proxies can route calls unread.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::Value;
 
@@ -27,10 +27,9 @@ impl HeaderParameter {
         if let Some(problem) = problem {
             return Err(problem);
         }
-        for (at, Self { header, .. }) in found.iter().enumerate() {
-            if found[..at].iter().any(|other| other.header == *header) {
-                return Err(format!("two parameters ask for the header {header}"));
-            }
+        let mut seen = HashSet::new();
+        if let Some(Self { header, .. }) = found.iter().find(|one| !seen.insert(&one.header)) {
+            return Err(format!("two parameters ask for the header {header}"));
         }
         Ok(found)
     }

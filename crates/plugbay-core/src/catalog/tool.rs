@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::{
     apps::ToolUi,
     arguments::CompiledSchema,
+    size_limit,
     wire::{Members, Span, string_value},
 };
 
@@ -142,9 +143,11 @@ impl ToolData {
         string_value(&self.definition[self.description_span()?]).map(Cow::into_owned)
     }
 
-    /// Its `inputSchema`, compiled when it is first needed; `None` if it has none. A very large one is not kept.
+    /// Its `inputSchema`, compiled when it is first needed; `None` if it has none, or one that is too large to check calls
+    /// by. A large one is not kept.
     pub fn input_schema(&self) -> Option<Arc<CompiledSchema>> {
-        let compile = || self.raw("inputSchema").map(|schema| Arc::new(CompiledSchema::new(schema)));
+        let schema = || self.raw("inputSchema").filter(|schema| schema.len() <= size_limit::SCHEMA);
+        let compile = || schema().map(|schema| Arc::new(CompiledSchema::new(schema)));
         if self.definition.len() > KEPT_SCHEMA {
             return compile();
         }

@@ -7,8 +7,8 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use super::{ITEM_LIMIT, Tool};
-use crate::name::is_clean;
+use super::Tool;
+use crate::{name::is_clean, size_limit};
 
 /// The tools of one server, in the order of their names: some servers list in a new order each time. Clones share them.
 #[derive(Clone)]
@@ -42,6 +42,9 @@ pub trait ToolSource: Send {
 
     /// Their names alone, which takes less time.
     fn names(&self) -> Vec<String>;
+
+    /// Whether it is known that no definition has hidden characters.
+    fn are_visible(&self) -> bool;
 }
 
 impl Tools {
@@ -89,6 +92,12 @@ impl Tools {
         self.0.made.get().is_some_and(|tools| tools.iter().any(|tool| tool.ui.is_some()))
     }
 
+    /// Whether it is known of tools that are not read that no definition has hidden characters.
+    pub(super) fn are_visible(&self) -> bool {
+        let source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner);
+        source.as_ref().is_some_and(|source| source.are_visible())
+    }
+
     /// The names, in their order.
     pub fn names(&self) -> Vec<Cow<'_, str>> {
         if !self.are_read() {
@@ -117,7 +126,7 @@ impl From<Vec<Tool>> for Tools {
     fn from(mut tools: Vec<Tool>) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|a, b| a.name == b.name);
-        tools.truncate(ITEM_LIMIT);
+        tools.truncate(size_limit::ITEMS);
         tools.shrink_to_fit();
         Self(Arc::new(Shared { made: tools.into(), source: Mutex::default(), brief: ToolsBrief::default() }))
     }
@@ -175,6 +184,10 @@ mod tests {
 
         fn names(&self) -> Vec<String> {
             vec!["a".to_owned(), "b".to_owned()]
+        }
+
+        fn are_visible(&self) -> bool {
+            true
         }
     }
 

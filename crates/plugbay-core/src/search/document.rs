@@ -46,6 +46,9 @@ impl Field {
 
 /// How deep into a schema is looked for parameters.
 const DEPTH: u32 = 6;
+/// So many bytes of one tool's texts are searched, and of one of its texts: the first.
+const SEARCHED: usize = 64 << 10;
+const TEXT: usize = 16 << 10;
 
 /// A text as it is written: there are many, and not all need to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,10 +65,41 @@ impl<'a> Text<'a> {
             Self::Json(text) => string_value(text).unwrap_or_default(),
         }
     }
+
+    /// Its beginning, in which words are looked for.
+    pub(super) fn searched(self) -> Cow<'a, str> {
+        let text = self.read();
+        if text.len() <= TEXT {
+            return text;
+        }
+        let end = text.floor_char_boundary(TEXT);
+        match text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
+            Cow::Owned(mut text) => {
+                text.truncate(end);
+                Cow::Owned(text)
+            }
+        }
+    }
+
+    fn length(self) -> usize {
+        match self {
+            Self::Plain(text) => text.len(),
+            Self::Json(text) => text.len(),
+        }
+    }
 }
 
-/// Calls `found` with each text of a tool. Behind a byte that is not JSON there are none.
+/// Calls `found` with each text of a tool, as far as they are searched. Behind a byte that is not JSON there are none.
 pub(super) fn each_text<'a>(server: &'a str, tool: &'a Tool, found: Found<'_, 'a>) {
+    let mut room = SEARCHED;
+    let found: Found<'_, 'a> = &mut |field, text| {
+        if room > 0 {
+            // Each text takes some time, however short it is.
+            room = room.saturating_sub(text.length().clamp(8, TEXT));
+            found(field, text);
+        }
+    };
     found(Field::Server, Text::Plain(server));
     found(Field::Name, Text::Plain(&tool.name));
     let mut reader = Reader { json: &tool.definition, cursor: Cursor::new(&tool.definition, 0), found };
@@ -180,6 +214,22 @@ mod tests {
             (Field::Detail, "g"),
         ];
         assert_eq!(texts, expected.map(|(field, text)| (field, text.to_owned())));
+    }
+
+    #[test]
+    fn only_the_first_texts_of_a_definition_are_searched() {
+        let long = "word ".repeat(100_000);
+        let properties = (0..50_000).map(|n| format!(r#""p{n}":{{}}"#)).collect::<Vec<_>>().join(",");
+        let definition = format!(
+            r#"{{"name":"t","description":"{long}","inputSchema":{{"properties":{{{properties}}}}}}}"#
+        );
+        let tool = Tool::parse(Bytes::from(definition)).unwrap();
+        let (mut texts, mut bytes) = (0, 0);
+        each_text("s", &tool, &mut |_, text| {
+            texts += 1;
+            bytes += text.searched().len();
+        });
+        assert!(texts > 100 && texts < SEARCHED / 8 && bytes <= SEARCHED, "{texts} texts, {bytes} bytes");
     }
 
     proptest! {

@@ -92,7 +92,7 @@ impl Engine {
     fn fields(&self, term: TermId, server: &str, tool: &Tool) -> Vec<(Field, f32)> {
         let mut weights = [0.0f32; FIELDS];
         each_text(server, tool, &mut |field, text| {
-            words::each(&text.read(), |word, _| {
+            words::each(&text.searched(), |word, _| {
                 if self.index.term(word) == Some(term) {
                     weights[field as usize] += field.weight();
                 }

@@ -1,6 +1,10 @@
 //! The index: which tools contain a term, and the score it gives them.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    iter::{self, RepeatN},
+    ops::Range,
+    sync::Arc,
+};
 
 use super::{
     dictionary::{Dictionary, TermId, number},
@@ -132,6 +136,11 @@ impl Index {
         rarity(self.count(), 0)
     }
 
+    /// No more tools than this have a term.
+    pub(super) fn at_most(&self, term: TermId, within: &Range<u32>) -> usize {
+        within.len().min(self.with[term as usize] as usize)
+    }
+
     /// Calls `found` with those of the tools that have a term, in their order.
     pub(super) fn each_posting(&self, term: TermId, within: &Range<u32>, mut found: impl FnMut(&Posting)) {
         let rarity = self.rarity(term);
@@ -139,28 +148,25 @@ impl Index {
             if *start >= within.end || *start + number(segment.len()) <= within.start {
                 continue;
             }
-            segment.each(term, |at, counts| {
+            let here = within.start.saturating_sub(*start)..within.end - start;
+            segment.each(term, &here, |at, counts| {
                 let tool = start + at;
-                if within.contains(&tool) {
-                    let each = counts.iter().zip(&self.tools[tool as usize].fields);
-                    let count: f32 = each.map(|(count, weight)| f32::from(*count) * weight).sum();
-                    let value = rarity * count / (SATURATION + count);
-                    found(&Posting { tool, value, counts: *counts, rarity });
-                }
+                let each = counts.iter().zip(&self.tools[tool as usize].fields);
+                let count: f32 = each.map(|(count, weight)| f32::from(*count) * weight).sum();
+                let value = rarity * count / (SATURATION + count);
+                found(&Posting { tool, value, counts: *counts, rarity });
             });
         }
     }
 
     /// The share of its name that the term is, for each time that it stands there.
     pub(super) fn name_shares(&self, posting: &Posting) -> impl Iterator<Item = f32> {
-        let whole = self.tools[posting.tool as usize].name;
-        shares(posting, Field::Name, whole)
+        shares(posting, Field::Name, || self.tools[posting.tool as usize].name)
     }
 
     /// The same of the name of its server.
     pub(super) fn server_shares(&self, posting: &Posting) -> impl Iterator<Item = f32> {
-        let whole = self.tools[posting.tool as usize].server;
-        shares(posting, Field::Server, whole)
+        shares(posting, Field::Server, || self.tools[posting.tool as usize].server)
     }
 
     pub(super) fn has(&self, tool: u32, term: TermId) -> bool {
@@ -193,9 +199,11 @@ impl Index {
     }
 }
 
-fn shares(posting: &Posting, field: Field, whole: f32) -> impl Iterator<Item = f32> + use<> {
-    let share = posting.rarity / whole.max(f32::MIN_POSITIVE);
-    std::iter::repeat_n(share, usize::from(posting.counts[field as usize]))
+/// Most terms stand in no name: those take no division.
+fn shares(posting: &Posting, field: Field, whole: impl FnOnce() -> f32) -> RepeatN<f32> {
+    let count = usize::from(posting.counts[field as usize]);
+    let share = if count > 0 { posting.rarity / whole().max(f32::MIN_POSITIVE) } else { 0.0 };
+    iter::repeat_n(share, count)
 }
 
 fn average_lengths(segments: &[Arc<Segment>]) -> [f32; FIELDS] {

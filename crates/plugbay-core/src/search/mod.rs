@@ -59,6 +59,9 @@ const NEAR_ENOUGH: f32 = 0.45;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
+/// So many scores are added up for one part of a query. Terms that more tools have than fit in, and so tell the least, are
+/// left out.
+const SCORES: usize = 1 << 20;
 
 /// A searchable catalog. A tool's number is its place in the order in which tools were given.
 #[derive(Debug)]
@@ -86,7 +89,7 @@ pub fn one_after_the_other(first: &mut (dyn FnMut() + Send), second: &mut (dyn F
 
 /// So many tools, or those of one server, are indexed as one group: then a change of one server costs little, and a search
 /// has not too many segments to look into.
-pub const GROUP: usize = 256;
+pub const GROUP: usize = 2048;
 
 /// A tool that a search found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -192,10 +195,14 @@ impl Engine {
         first.clear = !rivals && answered >= ANSWERED && self.is_near(query, first.tool);
     }
 
-    /// Whether a tool is meant by a query, whatever others are: it has enough of its words, and is near it.
-    pub fn fits(&self, query: &str, tool: u32) -> bool {
+    /// The best `limit` tools of which each is meant by the query, whatever others are: it has enough of the query's words,
+    /// and is near it.
+    pub fn search_meant(&self, query: &str, limit: usize) -> Vec<Hit> {
+        let hits = self.search(query, limit, None);
         let query = Query::read(query, &self.index, self.embeddings.as_ref());
-        self.answered(&query, tool) >= ANSWERED && self.is_near(&query, tool)
+        let is_meant =
+            |hit: &Hit| self.answered(&query, hit.tool) >= ANSWERED && self.is_near(&query, hit.tool);
+        hits.into_iter().filter(is_meant).collect()
     }
 
     /// The share of the query's words that a tool has, weighted by their rarity.
@@ -238,18 +245,28 @@ impl Engine {
     fn by_words(&self, terms: &[WeightedTerm], within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
         let said: Vec<TermId> = terms.iter().filter(|term| term.said).map(|term| term.id).collect();
         let related = self.synonyms.of(&said);
-        let related = related.into_iter().map(|id| (id, SYNONYM));
-        for (id, weight) in terms.iter().map(|term| (term.id, term.weight)).chain(related) {
-            self.index.each_posting(id, within, |posting| scratch.add(posting.tool, weight * posting.value));
+        let related = related.into_iter().map(|id| WeightedTerm { id, weight: SYNONYM, said: false });
+        let mut all: Vec<WeightedTerm> = terms.iter().copied().chain(related).collect();
+        let count = |term: &WeightedTerm| self.index.at_most(term.id, within);
+        if all.iter().map(count).sum::<usize>() > SCORES {
+            let mut room = SCORES;
+            all.sort_by_key(count);
+            all.retain(|term| {
+                room = room.saturating_sub(count(term));
+                room > 0
+            });
         }
-        for id in said {
+        for WeightedTerm { id, weight, said } in all {
             self.index.each_posting(id, within, |posting| {
-                let covered = &mut scratch.covered[posting.tool as usize];
-                for share in self.index.name_shares(posting) {
-                    *covered += COVERED_NAME * share;
-                }
-                for share in self.index.server_shares(posting) {
-                    *covered += COVERED_SERVER * share;
+                scratch.add(posting.tool, weight * posting.value);
+                if said {
+                    let covered = &mut scratch.covered[posting.tool as usize];
+                    for share in self.index.name_shares(posting) {
+                        *covered += COVERED_NAME * share;
+                    }
+                    for share in self.index.server_shares(posting) {
+                        *covered += COVERED_SERVER * share;
+                    }
                 }
             });
         }

@@ -6,6 +6,7 @@ use super::{
     index::Index,
     words::{self, Origin},
 };
+use crate::size_limit;
 
 /// A long request is also read sentence by sentence, because it may ask for several things.
 const SENTENCES: usize = 8;
@@ -41,6 +42,7 @@ pub(super) struct WeightedTerm {
 
 impl Query {
     pub(super) fn read(query: &str, index: &Index, embeddings: Option<&Embeddings>) -> Self {
+        let query = &query[..query.floor_char_boundary(size_limit::QUERY)];
         let mut whole = Part::default();
         let mut sentences = Vec::new();
         let mut missing = 0.0;

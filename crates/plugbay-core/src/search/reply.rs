@@ -16,8 +16,12 @@ pub const BUDGET: usize = 300;
 const BESIDE: usize = 24;
 /// Marks a tool that only reads, where that matters.
 const READS: &str = "[reads]";
+/// A schema of more bytes than this is not written to see what it costs.
+const SCHEMA: usize = 128 << 10;
 /// Of many servers, so many are named.
 const SERVERS: usize = 12;
+/// So many words of a query are compared with the names of servers.
+const WORDS: usize = 32;
 
 /// A tool that was found, by the name that hosts use.
 #[derive(Debug, Clone, Copy)]
@@ -55,11 +59,8 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
     let mut room = budget;
     for (rank, hit) in hits.iter().enumerate() {
         let signature = hit.signature();
-        let schema = match detail {
-            Detail::Full => schema(hit.tool),
-            Detail::Brief => schema(hit.tool).filter(|_| clear && rank == 0),
-        };
-        let schema = schema.filter(|schema| estimate(schema) <= room);
+        let is_wanted = detail == Detail::Full || clear && rank == 0;
+        let schema = is_wanted.then(|| schema(hit.tool, room)).flatten();
         if let Some(schema) = schema {
             room -= estimate(&schema);
             // The schema tells the parameters; the line need not.
@@ -81,7 +82,7 @@ pub fn nothing(query: &str, servers: &[&str]) -> String {
     if servers.is_empty() {
         return "No tool found: no server has listed its tools.".to_owned();
     }
-    let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
+    let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2).take(WORDS);
     let mut near: Vec<&str> = Vec::new();
     for word in words {
         near.extend(name::nearest(word, servers.iter().copied()));
@@ -120,9 +121,11 @@ pub fn definition(definition: &[u8]) -> String {
     })
 }
 
-fn schema(tool: &Tool) -> Option<String> {
-    let schema = tool.raw("inputSchema").map(|schema| without_dialect(schema, |_, value| compact(value)));
-    schema.filter(|schema| schema.len() > 2)
+/// The schema of a tool, if it has one that costs no more than this.
+fn schema(tool: &Tool, room: usize) -> Option<String> {
+    let raw = tool.raw("inputSchema").filter(|schema| schema.len() <= SCHEMA)?;
+    let schema = without_dialect(raw, |_, value| compact(value));
+    Some(schema).filter(|schema| schema.len() > 2 && estimate(schema) <= room)
 }
 
 /// An object without `$schema`: which dialect of JSON Schema it is, no model needs to know.

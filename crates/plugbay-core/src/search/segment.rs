@@ -69,14 +69,20 @@ impl Segment {
         self.lengths.len()
     }
 
-    /// Calls `found` with each tool that has a term, in their order, and with the counts of the term in its fields.
-    pub(super) fn each(&self, term: TermId, mut found: impl FnMut(u32, &FieldCounts)) {
+    /// Calls `found` with those of the tools that have a term, in their order, and with the counts of the term in its
+    /// fields.
+    pub(super) fn each(&self, term: TermId, within: &Range<u32>, mut found: impl FnMut(u32, &FieldCounts)) {
         let Ok(at) = self.terms.binary_search(&term) else { return };
         let mut entries = Entries(&self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]);
         let mut tool = 0;
         while let Some((distance, counts)) = entries.next_entry() {
             tool += distance;
-            found(tool, &counts);
+            if tool >= within.end {
+                return;
+            }
+            if tool >= within.start {
+                found(tool, &counts);
+            }
         }
     }
 
@@ -131,9 +137,11 @@ impl Entries<'_> {
         let distance = self.number();
         let fields = self.byte();
         let mut counts = [0; FIELDS];
-        for (field, count) in counts.iter_mut().enumerate().filter(|(field, _)| fields & (1 << field) != 0) {
-            debug_assert!(field < FIELDS);
-            *count = if fields & ONES == 0 { u16::try_from(self.number()).unwrap_or(u16::MAX) } else { 1 };
+        let mut rest = fields & (ONES - 1);
+        while rest != 0 {
+            let count = if fields & ONES == 0 { u16::try_from(self.number()).unwrap_or(u16::MAX) } else { 1 };
+            counts[rest.trailing_zeros() as usize] = count;
+            rest &= rest - 1;
         }
         Some((distance, counts))
     }
@@ -229,7 +237,7 @@ impl<'a> SegmentBuilder<'a> {
                 if matches!(field, Field::Parameter | Field::Detail) {
                     return cache.terms(text, dictionary).iter().copied().for_each(count);
                 }
-                words::each(&text.read(), |text, origin| {
+                words::each(&text.searched(), |text, origin| {
                     let word = dictionary.intern(text);
                     if let Some(embeddings) = embeddings {
                         embeddings.add_word((field, text, word, origin));
@@ -314,7 +322,7 @@ impl<'a> TermCache<'a> {
             return &self.terms[place.clone()];
         }
         let start = self.terms.len();
-        words::each(&text.read(), |said, _| self.terms.extend(dictionary.intern(said).term));
+        words::each(&text.searched(), |said, _| self.terms.extend(dictionary.intern(said).term));
         self.places.insert(text, start..self.terms.len());
         &self.terms[start..]
     }

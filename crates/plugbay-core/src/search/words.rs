@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
+/// A word of more bytes than this is not looked at: it is no word, and to cut off its ending takes the square of its length.
+const LONGEST_WORD: usize = 64;
+
 /// Cuts texts into words and words into terms.
 pub(super) struct Words {
     stemmer: Stemmer,
@@ -50,8 +53,13 @@ pub(super) enum Origin {
 }
 
 /// Calls `found` with each word of a text in small letters: the parts of an identifier and the whole of
-/// it, pairs of neighbours where a script has no spaces.
+/// it, pairs of neighbours where a script has no spaces. Words that are too long are left out.
 pub(super) fn each(text: &str, mut found: impl FnMut(&str, Origin)) {
+    let mut found = |word: &str, origin| {
+        if word.len() <= LONGEST_WORD {
+            found(word, origin);
+        }
+    };
     let mut lower = String::new();
     let joins = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let mut rest = text;
@@ -236,6 +244,13 @@ mod tests {
     fn other_scripts_are_not_lost() {
         assert_eq!(words("Погода в Москве"), ["погода", "в", "москве"]);
         assert_eq!(words("हिन्दी में"), ["हिन्दी", "में"]);
+    }
+
+    #[test]
+    fn words_that_are_too_long_are_left_out() {
+        let long = "y".repeat(1 << 20);
+        assert_eq!(words(&format!("a {long} b {long}_c")), ["a", "b", "c"]);
+        assert_eq!(words(&"y".repeat(LONGEST_WORD)).len(), 1);
     }
 
     #[test]

@@ -11,6 +11,10 @@ const BRANCHES: usize = 4;
 const LONGEST_CHOICE: usize = 24;
 /// Branches within branches, of which a schema can have endlessly many.
 const LEVELS: u32 = 4;
+/// So many kinds are compared, in the order of the schema.
+const KINDS: usize = 32;
+/// A kind is cut here, in bytes: names and constants can be of any length.
+const LONGEST_KIND: usize = 400;
 
 /// Null is not worth a word where a parameter can be left out.
 pub(super) fn kind(schema: &Node<'_>, needed: bool) -> String {
@@ -22,7 +26,12 @@ fn told(schema: &Node<'_>, needed: bool, depth: u32) -> String {
     if !needed {
         kinds.retain(|kind| kind != "null");
     }
-    join(&kinds)
+    let mut kind = join(&kinds);
+    if kind.len() > LONGEST_KIND {
+        kind.truncate(kind.floor_char_boundary(LONGEST_KIND));
+        kind.push('…');
+    }
+    kind
 }
 
 /// All that it may be, each once.
@@ -33,23 +42,26 @@ fn kinds(schema: &Node<'_>, depth: u32, levels: u32) -> Vec<String> {
     let schema = schema.resolved();
     let mut found = Vec::new();
     if let Some(only) = schema.get("const") {
-        found.push(only.raw().to_owned());
+        let raw = only.raw();
+        found.push(raw[..raw.floor_char_boundary(LONGEST_KIND + 1)].to_owned());
     } else if schema.get("enum").is_some() {
         found.push(choices(&schema));
     } else if let Some(branches) = branches(&schema) {
-        for branch in &branches {
+        for branch in branches.iter().take(KINDS) {
             found.extend(kinds(branch, depth, levels - 1));
         }
     } else {
-        let types = match schema.get("type").and_then(|name| name.text()) {
+        let mut types = match schema.get("type").and_then(|name| name.text()) {
             Some(one) => vec![one],
             None => schema.texts("type"),
         };
+        types.truncate(KINDS);
         found.extend(types.iter().map(|name| typed(name, &schema, depth)));
         if types.is_empty() {
             found.push(untyped(&schema, depth));
         }
     }
+    found.truncate(KINDS);
     let mut seen = Vec::new();
     found.retain(|kind| {
         !seen.contains(kind) && {
@@ -66,15 +78,16 @@ fn branches<'a>(schema: &Node<'a>) -> Option<Vec<Node<'a>>> {
 
 fn choices(schema: &Node<'_>) -> String {
     let values = schema.list("enum");
-    let short = |value: &Node<'_>| {
-        let raw = value.raw();
-        if raw.chars().count() > LONGEST_CHOICE { "\"…\"".to_owned() } else { raw.to_owned() }
-    };
     let mut shown: Vec<String> = values.iter().take(CHOICES).map(short).collect();
     if values.len() > CHOICES {
         shown.push("…".to_owned());
     }
     shown.join("|")
+}
+
+fn short(value: &Node<'_>) -> String {
+    let raw = value.raw();
+    if raw.chars().nth(LONGEST_CHOICE).is_some() { "\"…\"".to_owned() } else { raw.to_owned() }
 }
 
 fn typed(name: &str, schema: &Node<'_>, depth: u32) -> String {

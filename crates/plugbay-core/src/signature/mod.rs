@@ -4,16 +4,27 @@ mod kind;
 mod node;
 mod sentence;
 
+use std::collections::HashSet;
+
 pub use sentence::first_sentence;
 pub(crate) use sentence::sentence_ends;
 
-use self::{kind::kind, node::Node};
+use self::{
+    kind::kind,
+    node::{Document, Node},
+};
 use crate::{catalog::Tool, tokens::estimate};
 
 /// What a line may cost, in tokens. Needed parameters are shown whatever they cost.
 pub const LINE: usize = 44;
 /// A purpose is cut here, in characters.
 const PURPOSE: usize = 90;
+/// So many bytes of a description are looked through for its first sentence.
+const DESCRIPTION: usize = 4 << 10;
+/// So many parameters are told; of the others, how many they are.
+const PARAMETERS: usize = 100;
+/// A name is cut here, in bytes.
+const LONGEST_NAME: usize = 200;
 
 /// What a model must know to call a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +32,8 @@ pub struct Signature {
     pub name: String,
     /// The needed ones first; otherwise in the order of the schema.
     pub parameters: Vec<Parameter>,
+    /// How many more parameters there are.
+    pub more: usize,
     /// The first sentence of its description.
     pub purpose: String,
 }
@@ -36,10 +49,11 @@ pub struct Parameter {
 impl Signature {
     /// `name` is the one that hosts use.
     pub fn of(name: &str, tool: &Tool) -> Self {
-        let mut parameters = tool.raw("inputSchema").map(parameters).unwrap_or_default();
-        parameters.sort_by_key(|parameter| !parameter.needed);
+        let (parameters, more) = tool.raw("inputSchema").map(parameters).unwrap_or_default();
         let description = tool.description().unwrap_or_default();
-        Self { name: one_word(name), parameters, purpose: shorten(&first_sentence(&description), PURPOSE) }
+        let beginning = &description[..description.floor_char_boundary(DESCRIPTION)];
+        let purpose = shorten(&first_sentence(beginning), PURPOSE);
+        Self { name: one_word(name), parameters, more, purpose }
     }
 
     /// One line of about `budget` tokens: what does not fit is counted, not shown.
@@ -57,7 +71,7 @@ impl Signature {
             room = room.saturating_sub(cost);
             shown.push(text);
         }
-        let hidden = self.parameters.len() - shown.len();
+        let hidden = self.parameters.len() + self.more - shown.len();
         if hidden > 0 {
             shown.push(format!("+{hidden}"));
         }
@@ -78,20 +92,30 @@ impl std::fmt::Display for Parameter {
     }
 }
 
-fn parameters(schema: &[u8]) -> Vec<Parameter> {
-    let root = Node::root(schema);
-    let schema = root.resolved();
-    let needed = schema.texts("required");
-    let parameter = |(name, own): (String, Node<'_>)| {
-        let needed = needed.contains(&name);
-        let kind = kind(&own, needed);
-        Parameter { name: one_word(&name), needed, kind }
+/// The first parameters, those first that are needed; and how many more there are.
+fn parameters(schema: &[u8]) -> (Vec<Parameter>, usize) {
+    let document = Document::new(schema);
+    let schema = document.root().resolved();
+    let needed: HashSet<String> = schema.texts("required").into_iter().collect();
+    let mut all: Vec<(bool, String, Node<'_>)> = schema
+        .members("properties")
+        .into_iter()
+        .map(|(name, own)| (needed.contains(&name), name, own))
+        .collect();
+    all.sort_by_key(|(needed, ..)| !needed);
+    let more = all.len().saturating_sub(PARAMETERS);
+    let parameter = |(needed, name, own): &(bool, String, Node<'_>)| {
+        let kind = kind(own, *needed);
+        Parameter { name: one_word(name), needed: *needed, kind }
     };
-    schema.members("properties").into_iter().map(parameter).collect()
+    (all.iter().take(PARAMETERS).map(parameter).collect(), more)
 }
 
 /// Names are shown to a model as part of a line, so they must not break out of it.
 fn one_word(name: &str) -> String {
+    if name.len() > LONGEST_NAME {
+        return one_word(&format!("{}…", &name[..name.floor_char_boundary(LONGEST_NAME - "…".len())]));
+    }
     if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
         format!("{name:?}")
     } else {

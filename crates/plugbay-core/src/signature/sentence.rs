@@ -13,8 +13,12 @@ pub(crate) fn sentence_ends(line: &str) -> impl Iterator<Item = usize> {
     let ends = line.match_indices(['.', '!', '?', '。']).map(|(at, mark)| at + mark.len());
     ends.filter(|end| {
         let (before, behind) = line.split_at(*end);
-        let word = before.rsplit([' ', '(']).next().unwrap_or_default();
         let follows = behind.is_empty() || behind.starts_with(' ') || before.ends_with('。');
-        follows && !["e.g.", "i.e.", "etc.", "vs.", "cf."].contains(&word)
+        // Looked for from the end: a word may be as long as the text.
+        let is_last_word = |word: &&str| {
+            let rest = before.strip_suffix(*word);
+            rest.is_some_and(|rest| rest.is_empty() || rest.ends_with([' ', '(']))
+        };
+        follows && !["e.g.", "i.e.", "etc.", "vs.", "cf."].iter().any(is_last_word)
     })
 }

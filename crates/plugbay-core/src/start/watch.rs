@@ -13,6 +13,8 @@ const LEAST_HARD_END: Duration = Duration::from_secs(300);
 const LEAST_USE: u32 = 1;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A look that comes later than this: the machine slept, or the process was stopped.
+const GAP: Duration = Duration::from_secs(5);
 /// A start that does nothing for so many looks needs no slot: it costs the others nothing.
 const IDLE_LOOKS: u32 = 2;
 
@@ -86,6 +88,7 @@ impl StartWatch {
     }
 
     pub fn look(&mut self, now: Instant, look: Look) -> Verdict {
+        self.skip_gap(now);
         self.note(now, look);
         let took = now.saturating_duration_since(self.begun);
         if took >= self.hard_end() {
@@ -100,6 +103,17 @@ impl StartWatch {
         }
         self.holds_slot = false;
         if std::mem::replace(&mut self.is_slow, true) { Verdict::Wait } else { Verdict::Slow }
+    }
+
+    /// A time in which nobody could look does not count.
+    fn skip_gap(&mut self, now: Instant) {
+        let late = now.saturating_duration_since(self.next_look());
+        if late > GAP {
+            for moment in [&mut self.begun, &mut self.last_look, &mut self.last_use, &mut self.last_progress]
+            {
+                *moment += late;
+            }
+        }
     }
 
     fn note(&mut self, now: Instant, look: Look) {
@@ -143,7 +157,10 @@ mod tests {
     /// Looks until the start is given up; returns the verdicts that are no `Wait`, with their seconds.
     fn verdicts(look: impl Fn(u64) -> Look) -> Vec<(u64, Verdict)> {
         let begun = Instant::now();
-        let mut watch = StartWatch::new(START, begun);
+        verdicts_of(StartWatch::new(START, begun), begun, look)
+    }
+
+    fn verdicts_of(mut watch: StartWatch, begun: Instant, look: impl Fn(u64) -> Look) -> Vec<(u64, Verdict)> {
         let mut seen = Vec::new();
         loop {
             let now = watch.next_look();
@@ -184,9 +201,20 @@ mod tests {
         let begun = Instant::now();
         let mut watch = StartWatch::new(START, begun);
         watch.progressed(begun + 20 * SECOND);
-        assert_eq!(watch.look(begun + 30 * SECOND, used(0.0)), Verdict::Slow);
-        assert_eq!(watch.look(begun + 49 * SECOND, used(0.0)), Verdict::Wait);
-        assert_eq!(watch.look(begun + 50 * SECOND, used(0.0)), Verdict::GiveUp(GiveUp::Idle));
+        let seen = verdicts_of(watch, begun, |_| used(0.0));
+        assert_eq!(seen, [(6, Verdict::FreeSlot), (30, Verdict::Slow), (51, Verdict::GiveUp(GiveUp::Idle))]);
+    }
+
+    #[test]
+    fn the_sleep_of_a_machine_is_no_idleness_of_a_start() {
+        let begun = Instant::now();
+        let mut watch = StartWatch::new(START, begun);
+        let woken = begun + 5000 * SECOND;
+        assert_eq!(watch.look(woken, used(0.0)), Verdict::Wait);
+        assert_eq!(
+            verdicts_of(watch, woken, |_| used(0.0)).last(),
+            Some(&(27, Verdict::GiveUp(GiveUp::Idle)))
+        );
     }
 
     #[test]

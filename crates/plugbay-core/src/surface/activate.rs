@@ -355,6 +355,8 @@ pub fn overview(snapshot: &Snapshot, view: &View, is_idle: impl Fn(&ServerName) 
         lines.push_str("no servers");
         return lines;
     }
+    let is_small = snapshot.names.iter().map(length).sum::<usize>() <= READ_TO_COUNT;
+    let cost = |tools: Vec<&Found>| if is_small { cost(tools) } else { roughly(tools.into_iter()) };
     let mut all = 0;
     for server in servers {
         let state = State::of(&server, snapshot, view);
@@ -375,6 +377,10 @@ pub fn overview(snapshot: &Snapshot, view: &View, is_idle: impl Fn(&ServerName) 
                 writeln!(lines, ", {}, ~{tokens} tokens", tools_in_words(count))
             }
         };
+        let entry = snapshot.catalog.get(&server);
+        if let Some(left_out) = entry.and_then(|entry| entry.offer.left_out) {
+            let _ = writeln!(lines, "{server}: its lists are too large: plugbay leaves out {left_out}");
+        }
     }
     let listed = listed(snapshot, view);
     let saved = all.saturating_sub(listed);
@@ -406,11 +412,31 @@ pub fn visible<'a>(server: &'a ServerName, snapshot: &'a Snapshot, view: &View) 
 /// About what a model reads of the list, our own tools too.
 fn listed(snapshot: &Snapshot, view: &View) -> usize {
     let tools = &snapshot.seen_by(view).listing.tools;
+    if tools.len() > READ_TO_COUNT {
+        return tools.len() / BYTES_PER_TOKEN;
+    }
     let definitions = elements(tools, &(0..tools.len()));
     definitions.into_iter().map(|span| estimate_definition(&tools[span])).sum()
 }
 
+/// Definitions of more bytes than this are not read to be counted: the error is small by then.
+pub(super) const READ_TO_COUNT: usize = 256 << 10;
+/// Bytes of a definition to a token, roughly.
+pub(super) const BYTES_PER_TOKEN: usize = 5;
+
 /// About what tools cost a model, in tokens.
 pub fn cost<'a>(tools: impl IntoIterator<Item = &'a Found>) -> usize {
-    tools.into_iter().map(|found| estimate_definition(&found.tool.definition)).sum()
+    let tools: Vec<&Found> = tools.into_iter().collect();
+    if tools.iter().map(|found| length(found)).sum::<usize>() > READ_TO_COUNT {
+        return roughly(tools.into_iter());
+    }
+    tools.iter().map(|found| estimate_definition(&found.tool.definition)).sum()
+}
+
+fn roughly<'a>(tools: impl Iterator<Item = &'a Found>) -> usize {
+    tools.map(length).sum::<usize>() / BYTES_PER_TOKEN
+}
+
+fn length(found: &Found) -> usize {
+    found.tool.definition.len()
 }

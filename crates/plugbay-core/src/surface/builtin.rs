@@ -1,5 +1,7 @@
 //! The gateway's own tools, as hosts see them.
 
+use crate::name;
+
 /// A tool of the gateway itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuiltinTool {
@@ -48,6 +50,12 @@ impl BuiltinTool {
 
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|own| own.name() == name)
+    }
+
+    /// Whether a name is that of one of these, however it is written.
+    pub(super) fn is_alike(name: &str) -> bool {
+        let folded = name::folded(name);
+        Self::ALL.iter().any(|own| own.name().chars().filter(|c| *c != '_').eq(folded.chars()))
     }
 
     /// Every word of it stands in every conversation. Hosts that hide tools behind a search of their own

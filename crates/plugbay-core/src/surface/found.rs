@@ -10,6 +10,7 @@ use crate::{
     catalog::Tool,
     exposure::Mode,
     name::ServerName,
+    text,
     wire::{Members, Span, string_value},
 };
 
@@ -95,6 +96,12 @@ impl Found {
         }
     }
 
+    /// Its server's name for it, as texts show it: hidden characters in a name would hide in the text.
+    pub fn own_name(&self) -> &str {
+        let tool = &self.target.tool;
+        if text::hidden_in(tool).is_empty() { tool } else { &self.exposed }
+    }
+
     /// Its definition as a host gets it: under the name that it is called by.
     pub fn definition(&self) -> Bytes {
         let mut definition = BytesMut::new();
@@ -111,7 +118,7 @@ impl Found {
 
     /// The words that tell a tool: its server, its name there, and what its server calls it.
     fn title(&self) -> (Span, String) {
-        let Target { server, tool, .. } = &self.target;
+        let (server, tool) = (&self.target.server, self.own_name());
         let definition = &self.tool.definition;
         let own = Members::find(definition, &(0..definition.len()), "title");
         let said = own.as_ref().and_then(|span| string_value(&definition[span.clone()]));

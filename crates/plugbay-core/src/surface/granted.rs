@@ -1,9 +1,17 @@
 //! What a caller sees that may use some tools only.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{Layout, Snapshot};
-use crate::{catalog::Catalog, exposure::Exposure, name::ServerName, policy::ToolGrant};
+use crate::{
+    catalog::Catalog,
+    exposure::Exposure,
+    name::{ServerName, ServerPrefixes},
+    policy::ToolGrant,
+};
 
 impl Snapshot {
     /// The same moment for a caller that may use these tools alone. A server of which it may use nothing is not
@@ -16,11 +24,13 @@ impl Snapshot {
 }
 
 fn narrowed(grant: &ToolGrant, catalog: &Catalog, layout: &Layout) -> (Catalog, Layout) {
-    let known = catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys());
+    let known: BTreeSet<&ServerName> =
+        catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys()).collect();
     let plain = Exposure::default();
-    let granted = known.filter_map(|server| {
+    let servers = Arc::new(ServerPrefixes::new(known.iter().copied()));
+    let granted = known.into_iter().filter_map(|server| {
         let mut exposure = layout.exposures.get(server).unwrap_or(&plain).clone();
-        let narrowed = grant.of(server, &exposure.rename, exposure.bare, layout.name_limit);
+        let narrowed = grant.of(server, &servers, &exposure.rename, exposure.bare, layout.name_limit);
         exposure.policy.grant = Some(narrowed);
         sees(grant, server, catalog, &exposure).then(|| (server.clone(), exposure))
     });

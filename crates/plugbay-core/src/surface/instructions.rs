@@ -115,7 +115,8 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
         let tools = || snapshot.names.own_names(&server, FIRST_NAMES);
         let purpose = offer.map(|offer| purpose(offer, tools));
         let failure = || failed_unlisted(snapshot, &server).map(|failure| one_line(&does_not_work(failure)));
-        let purpose = purpose.or_else(failure).unwrap_or_default();
+        let mut purpose = purpose.or_else(failure).unwrap_or_default();
+        purpose.truncate(purpose.floor_char_boundary(2 * LINES[0])); // no line shows more
         (server, purpose)
     };
     let servers: Vec<_> = snapshot.servers().into_iter().map(purpose).collect();
@@ -176,10 +177,22 @@ fn fair_share(lengths: impl Iterator<Item = usize>, mut room: usize) -> usize {
 
 /// A line for each server that says something, as long as that leaves room for the names of the others.
 fn lines(servers: &[(ServerName, String)], room: usize) -> String {
-    let fewer = (0..servers.len()).rev().map(|count| (SHORTEST_LINE, count));
-    let all = LINES.into_iter().map(|line| (line, servers.len()));
-    let mut tries = all.chain(fewer).map(|(line, count)| listed(servers, line, count));
-    tries.find(|lines| lines.len() <= room).unwrap_or_else(|| some_names(servers, room))
+    let mut all = LINES.into_iter().map(|line| listed(servers, line, servers.len()));
+    if let Some(lines) = all.find(|lines| lines.len() <= room) {
+        return lines;
+    }
+    // The more have a line, the longer it gets: the most that fit are found by halving.
+    let (mut fitting, mut low, mut high) = (None, 0, servers.len());
+    while low < high {
+        let count = usize::midpoint(low, high);
+        let lines = listed(servers, SHORTEST_LINE, count);
+        if lines.len() <= room {
+            (fitting, low) = (Some(lines), count + 1);
+        } else {
+            high = count;
+        }
+    }
+    fitting.unwrap_or_else(|| some_names(servers, room))
 }
 
 /// The first `count` in lines, all others by their names alone.

@@ -8,7 +8,8 @@ use std::{
 
 use super::{
     Layout, Names, Resources,
-    names::{BYTES_PER_TOKEN, NameRules, READ_TO_COUNT},
+    activate::{BYTES_PER_TOKEN, READ_TO_COUNT},
+    names::NameRules,
 };
 use crate::{
     catalog::Catalog,
@@ -64,11 +65,16 @@ impl LazyNames {
         self.parts.catalog.iter().map(|(_, entry)| entry.offer.tools.len()).sum()
     }
 
+    /// Their definitions have at most so many bytes.
+    pub(super) fn bytes_at_most(&self) -> usize {
+        self.parts.catalog.iter().map(|(_, entry)| entry.offer.tools.bytes()).sum()
+    }
+
     /// The own names of those tools of a server that models may call, in the order of [`Names`]; the first of them at
     /// least. Other servers' tools need no names for that, unless this server's depend on them.
     pub(super) fn own_names(&self, server: &ServerName, least: usize) -> Vec<String> {
         let known = if self.are_made() { None } else { self.parts.own_names(server, least) };
-        known.unwrap_or_else(|| self.for_model_of(server).map(|found| found.target.tool.clone()).collect())
+        known.unwrap_or_else(|| self.for_model_of(server).map(|found| found.own_name().to_owned()).collect())
     }
 }
 

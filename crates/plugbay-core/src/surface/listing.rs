@@ -18,6 +18,7 @@ use crate::{
     exposure::{Exposure, Mode},
     name::{self, ServerName},
     profile::Profile,
+    size_limit,
 };
 
 /// How a host looks at the gateway.
@@ -113,6 +114,9 @@ impl Listing {
         }
         if let Some(server) = self.suites.get(name) {
             return Plan::Suite(server);
+        }
+        if name.len() > size_limit::NAME {
+            return Plan::Unknown { nearest: Vec::new() }; // no list has it, and to compare it with patterns takes long
         }
         match self.names.target(name) {
             Some(target) => Plan::Forward(target),

@@ -1,6 +1,7 @@
 //! What a host sees of the catalog, and what its calls mean: pure functions of a snapshot.
 
 pub mod activate;
+mod beginnings;
 mod builtin;
 mod by_host;
 mod found;
@@ -17,6 +18,7 @@ mod resources;
 mod search;
 mod settings;
 mod skills;
+mod spelling;
 pub mod suite;
 mod summary;
 #[cfg(test)]
@@ -45,6 +47,7 @@ pub use resources::{Place, Resources};
 pub use search::ToolIndex;
 pub use settings::{DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
 pub use skills::{Skill, SkillPage, SkillPlace, Skills};
+pub use spelling::Spelled;
 pub use tool_list::ToolList;
 pub use uri::{server_part, with_server};
 
@@ -133,7 +136,7 @@ pub enum Plan<'a> {
     Unknown {
         nearest: Vec<&'a str>,
     },
-    /// Several servers have a tool of this own name, and nothing tells whose page calls it.
+    /// Several servers may have a tool of this name, and nothing tells whose is meant.
     Ambiguous {
         candidates: Vec<&'a str>,
     },
@@ -213,15 +216,16 @@ impl Snapshot {
     /// If several servers have it, it is that of the only one among `open`, the servers whose pages the host may show.
     pub fn plan_beside(&self, name: &str, open: impl FnOnce() -> BTreeSet<ServerName>) -> Plan<'_> {
         let plan = self.listing.plan(name);
-        // A name with a server in front is that server's, and another server may still list the same tool.
-        let server = name::split(name).and_then(|(server, _)| ServerName::parse(server).ok());
-        let is_joined = server.is_some_and(|server| self.knows(&server));
-        if !matches!(plan, Plan::Unknown { .. }) || is_joined || !self.settled {
+        // Another server may still list the same tool.
+        if !matches!(plan, Plan::Unknown { .. }) || !self.settled {
             return plan;
         }
         let candidates = self.callable_by_own_name(name);
         if candidates.is_empty() || BuiltinTool::named(name).is_some() {
             return plan;
+        }
+        if let Some(disputed) = self.names.disputed(name, &candidates) {
+            return Plan::Ambiguous { candidates: disputed.iter().map(|found| &*found.exposed).collect() };
         }
         let open = open();
         let is_open = |found: &&&Found| open.contains(&found.target.server);
@@ -249,7 +253,7 @@ impl Snapshot {
         named.retain(|found| {
             let exposure = self.layout.exposures.get(&found.target.server);
             let (bare, remote) = exposure.map_or((false, false), |exposure| (exposure.bare, exposure.remote));
-            bare || remote || found.target.tool == name && found.is_for_app()
+            remote || found.target.tool == name && (bare || found.is_for_app())
         });
         named
     }

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
 };
 
@@ -13,11 +13,12 @@ use super::{
     activate::cost,
     found::{Found, Target, described, with_own_pages},
     search::Index,
+    spelling::{Spelled, Spellings},
 };
 use crate::{
     catalog::{Catalog, Tool},
     exposure::Exposure,
-    name::{self, ServerName},
+    name::{self, ServerName, ServerPrefixes},
     policy::Policy,
     tokens::Cost,
 };
@@ -36,20 +37,18 @@ pub struct Names {
     pub ambiguous: Vec<String>,
     /// Names of remote tools that a local tool has; the remote ones have their remote's name in front.
     pub shadowed: Vec<String>,
-    /// Every server, whether it has listed its tools or not.
-    servers: BTreeSet<ServerName>,
+    /// The names of every server, whether it has listed its tools or not.
+    pub prefixes: Arc<ServerPrefixes>,
+    pub(super) spellings: Spellings,
     /// Servers that have never listed their tools, and which of those may be called.
     unlisted: BTreeMap<ServerName, Policy>,
     /// The remotes among them, whose tools have no prefix.
     unlisted_remotes: Vec<ServerName>,
     undecided: OnceLock<Cost>,
     list: OnceLock<ToolList>,
+    /// Where the tools of each server stand.
+    by_server: OnceLock<BTreeMap<ServerName, Vec<u32>>>,
 }
-
-/// Definitions of more bytes than this are not read to be counted: the error is small by then.
-pub(super) const READ_TO_COUNT: usize = 256 << 10;
-/// Bytes of a definition to a token, roughly.
-pub(super) const BYTES_PER_TOKEN: usize = 5;
 
 impl Names {
     pub(super) fn new(catalog: &Catalog, layout: &Layout, resources: &Resources, rules: NameRules) -> Self {
@@ -65,11 +64,11 @@ impl Names {
         if identifiers {
             name_as_identifiers(&mut shown, &servers, limit);
         }
-        let local = LocalNames { servers: &servers, identifiers };
-        let shadowed = give_way_to_local(&mut shown, local);
-        let ambiguous = name_in_full(&mut shown, local);
+        let prefixes = Arc::new(ServerPrefixes::new(&servers));
+        let shadowed = give_way_to_local(&mut shown, &prefixes);
+        let ambiguous = name_in_full(&mut shown, &prefixes);
         let collisions = wanted_twice(&mut shown);
-        shown.retain(|one| !collisions.contains(&one.found.exposed));
+        shown.retain(|one| collisions.binary_search(&one.found.exposed).is_err());
         for (place, one) in (0..).zip(&shown) {
             if let Some(number) = one.number {
                 numbers[number] = Some(place);
@@ -81,7 +80,7 @@ impl Names {
         let remotes = unlisted.clone().filter(|(_, exposure)| exposure.remote);
         let unlisted_remotes = remotes.map(|(server, _)| server.clone()).collect();
         let unlisted = unlisted.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-        let (undecided, list) = (OnceLock::new(), OnceLock::new());
+        let (undecided, list, by_server) = Default::default();
         Self {
             tools,
             places,
@@ -89,11 +88,13 @@ impl Names {
             collisions,
             ambiguous,
             shadowed,
-            servers,
+            prefixes,
+            spellings: Spellings::default(),
             unlisted,
             unlisted_remotes,
             undecided,
             list,
+            by_server,
         }
     }
 
@@ -111,6 +112,10 @@ impl Names {
         let place = u32::try_from(*self.places.get(exposed)?).ok()?;
         let number = self.numbers.iter().position(|at| *at == Some(place))?;
         u32::try_from(number).ok()
+    }
+
+    pub(super) fn at(&self, place: u32) -> Option<&Found> {
+        self.tools.get(place as usize)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Found> {
@@ -135,15 +140,16 @@ impl Names {
         self.list.get_or_init(|| ToolList::of(self.iter()))
     }
 
-    /// The tools that have this name at their servers, or at the servers of a remote.
-    pub fn own_named(&self, tool: &str) -> Vec<&Found> {
-        let named = |found: &&Found| found.target.tool == tool || name::own(&found.target.tool) == tool;
-        self.tools.iter().filter(named).collect()
-    }
-
     /// The tools of one server.
     pub fn of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Found> {
-        self.tools.iter().filter(move |found| found.target.server == *server)
+        let by_server = self.by_server.get_or_init(|| {
+            let mut places: BTreeMap<ServerName, Vec<u32>> = BTreeMap::new();
+            for (place, found) in (0..).zip(&self.tools) {
+                places.entry(found.target.server.clone()).or_default().push(place);
+            }
+            places
+        });
+        by_server.get(server).into_iter().flatten().map(|place| &self.tools[*place as usize])
     }
 
     /// Those of them that models may call.
@@ -164,9 +170,7 @@ impl Names {
     pub fn undecided(&self) -> Cost {
         *self.undecided.get_or_init(|| {
             let tools = self.tools.iter().filter(|found| found.mode.is_none() && found.is_for_model());
-            let bytes: usize = tools.clone().map(|found| found.tool.definition.len()).sum();
-            let tokens = if bytes > READ_TO_COUNT { bytes / BYTES_PER_TOKEN } else { cost(tools.clone()) };
-            Cost { tools: tools.count(), tokens }
+            Cost { tools: tools.clone().count(), tokens: cost(tools) }
         })
     }
 
@@ -190,55 +194,16 @@ impl Names {
         Some((server, tool))
     }
 
-    /// The remote that may have a tool of this name, if no other may. A name of a server here is no remote's.
+    /// The remote that may have a tool of this name, if no other may. A name that could mean a tool of another server
+    /// is no remote's.
     fn unlisted_remote<'n>(&self, name: &'n str) -> Option<(ServerName, &'n str)> {
-        let of_server = name::split(name).and_then(|(server, _)| ServerName::parse(server).ok());
-        if of_server.is_some_and(|server| self.servers.contains(&server)) {
+        if self.unlisted_remotes.is_empty() || self.spelled(name) != Spelled::Nothing {
             return None;
         }
         let may = |remote: &&ServerName| self.unlisted.get(*remote).is_some_and(|policy| policy.may(name));
         let mut remotes = self.unlisted_remotes.iter().filter(may);
         let only = remotes.next().filter(|_| remotes.next().is_none())?;
-        Some((only.clone(), name))
-    }
-
-    /// The tool of this name, though it be spelt differently, without its server, or as a host spells it; `None`
-    /// if it could be several, or is not for models. A name that begins with a server's is no other server's.
-    pub fn alike(&self, wanted: &str) -> Option<&Found> {
-        if let Some(found) = self.get(wanted) {
-            return Some(found).filter(|found| found.is_for_model());
-        }
-        let wanted = self.without_host(wanted);
-        let (owners, wanted) = (self.owners(wanted), name::folded(wanted));
-        let may_be_of = |server: &ServerName| owners.is_empty() || owners == [server];
-        let alike = |name: fn(&Found) -> &str| -> Vec<&Found> {
-            let tools = self.for_model().filter(|found| may_be_of(&found.target.server));
-            tools.filter(|found| name::folded(name(found)) == wanted).collect()
-        };
-        let named = [alike(|found| &found.exposed), alike(|found| &found.target.tool)];
-        match named.into_iter().find(|named| !named.is_empty())?[..] {
-            [only] if !wanted.is_empty() => Some(only),
-            _ => None,
-        }
-    }
-
-    /// The servers that a name begins with, however it is written; if there are several, those that a separator
-    /// follows.
-    fn owners(&self, name: &str) -> Vec<&ServerName> {
-        let after = |server| Some((server, name::after(server, name)?));
-        let all: Vec<(&ServerName, &str)> = self.servers.iter().filter_map(after).collect();
-        let apart = all.iter().filter(|(_, rest)| !rest.starts_with(char::is_alphanumeric));
-        let apart: Vec<&ServerName> = apart.map(|(server, _)| *server).collect();
-        if apart.is_empty() { all.into_iter().map(|(server, _)| server).collect() } else { apart }
-    }
-
-    /// A name without what hosts put before it, unless that is a server of ours: it is meant then.
-    pub(super) fn without_host<'n>(&self, name: &'n str) -> &'n str {
-        let as_direct = name.strip_prefix("mcp__").filter(|direct| {
-            let host = name::split(direct).map(|(host, _)| name::folded(host));
-            self.servers.iter().any(|server| Some(name::folded(server.as_str())) == host)
-        });
-        as_direct.unwrap_or_else(|| name::without_host(name))
+        (!self.prefixes.claim(only, name)).then(|| (only.clone(), name))
     }
 
     /// The names that are most like one that is not there, of tools that models may call.
@@ -348,14 +313,12 @@ impl NamedTool {
 
 /// Gives remote tools their full names where a local tool has the name, or where the name reads like one of a local
 /// server: a remote must not be able to take a local tool's calls. Returns the names given up.
-fn give_way_to_local(shown: &mut [NamedTool], servers: LocalNames<'_>) -> Vec<String> {
-    let local: BTreeSet<String> =
-        shown.iter().filter(|one| !one.remote).map(|one| one.exposed().to_lowercase()).collect();
-    let gives_way =
-        |one: &NamedTool| local.contains(&one.exposed().to_lowercase()) || reads_joined(one, servers);
+fn give_way_to_local(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<String> {
+    let local: HashSet<String> =
+        shown.iter().filter(|one| !one.remote).map(|one| name::folded(one.exposed())).collect();
     let mut shadowed = Vec::new();
     for one in shown.iter_mut().filter(|one| one.remote) {
-        if gives_way(one) {
+        if local.contains(&name::folded(one.exposed())) || is_taken(one, servers) {
             shadowed.push(std::mem::replace(&mut one.found.exposed, one.full.clone()));
         }
     }
@@ -363,18 +326,30 @@ fn give_way_to_local(shown: &mut [NamedTool], servers: LocalNames<'_>) -> Vec<St
     shadowed
 }
 
-/// Gives bare tools their full names where two want the same one, or where the name reads like a tool
-/// of another server: a server must not be able to take another's calls. Returns the names given up.
-fn name_in_full(shown: &mut [NamedTool], servers: LocalNames<'_>) -> Vec<String> {
-    let mut ambiguous = wanted_twice(shown);
-    let joined = shown.iter().filter(|one| reads_joined(one, servers));
-    ambiguous.extend(joined.map(|one| one.exposed().to_owned()));
-    ambiguous.retain(|name| shown.iter().any(|one| one.exposed() == name && one.is_bare()));
+/// Gives bare tools their full names where two servers want the same one, however it is written, or where the name reads
+/// like a tool of another server: a server must not be able to take another's calls. Returns the names given up.
+fn name_in_full(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<String> {
+    if !shown.iter().any(NamedTool::is_bare) {
+        return Vec::new();
+    }
+    let mut owners: HashMap<String, (ServerName, bool)> = HashMap::new();
+    for one in shown.iter() {
+        let server = &one.found.target.server;
+        for spelling in [name::folded(one.exposed()), name::folded(&one.full)] {
+            let (owner, several) = owners.entry(spelling).or_insert_with(|| (server.clone(), false));
+            *several |= owner != server;
+        }
+    }
+    let is_shared =
+        |one: &NamedTool| owners.get(&name::folded(one.exposed())).is_some_and(|(_, several)| *several);
+    let mut ambiguous = Vec::new();
+    for one in shown.iter_mut().filter(|one| one.is_bare()) {
+        if is_shared(one) || is_taken(one, servers) {
+            ambiguous.push(std::mem::replace(&mut one.found.exposed, one.full.clone()));
+        }
+    }
     ambiguous.sort();
     ambiguous.dedup();
-    for one in shown.iter_mut().filter(|one| ambiguous.contains(&one.found.exposed)) {
-        one.found.exposed.clone_from(&one.full);
-    }
     ambiguous
 }
 
@@ -409,29 +384,10 @@ fn all_servers(catalog: &Catalog, layout: &Layout) -> BTreeSet<ServerName> {
     catalog.iter().map(|(server, _)| server).chain(layout.exposures.keys()).cloned().collect()
 }
 
-/// The servers whose names no other server's tool may have in front.
-#[derive(Clone, Copy)]
-struct LocalNames<'a> {
-    servers: &'a BTreeSet<ServerName>,
-    /// Their names are parts of identifiers.
-    identifiers: bool,
-}
-
-impl LocalNames<'_> {
-    /// Names of servers that differ only in case are the same.
-    fn have(self, read: &str) -> bool {
-        self.servers.iter().any(|server| {
-            let is_identifier =
-                || self.identifiers && name::identifier(server.as_str()).eq_ignore_ascii_case(read);
-            server.as_str().eq_ignore_ascii_case(read) || is_identifier()
-        })
-    }
-}
-
-fn reads_joined(one: &NamedTool, servers: LocalNames<'_>) -> bool {
-    let server = name::split(one.exposed()).map(|(server, _)| server);
-    let is_builtin = || BuiltinTool::named(&one.exposed().to_lowercase()).is_some();
-    one.is_bare() && (server.is_some_and(|read| servers.have(read)) || is_builtin())
+/// Whether a bare name is not free: it reads like a tool of another server, or of the gateway.
+fn is_taken(one: &NamedTool, servers: &ServerPrefixes) -> bool {
+    one.is_bare()
+        && (servers.claim(&one.found.target.server, one.exposed()) || BuiltinTool::is_alike(one.exposed()))
 }
 
 /// Sorts by exposed name and returns those that stand there more than once.

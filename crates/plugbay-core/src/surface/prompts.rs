@@ -23,6 +23,12 @@ impl BuiltinPrompt {
         }
     }
 
+    /// Whether a name is that of one of these, but for its case.
+    pub(super) fn is_alike(name: &str) -> bool {
+        let all = [Self::Status, Self::Activate, Self::Deactivate, Self::Search];
+        all.iter().any(|own| own.name().eq_ignore_ascii_case(name))
+    }
+
     pub fn definition(self) -> &'static str {
         match self {
             Self::Status => {

@@ -6,7 +6,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use smallvec::SmallVec;
 
 use super::{
-    Layout,
+    BuiltinPrompt, Layout,
+    beginnings::Beginnings,
     names::allowed,
     skills::{Claims, ListedSkill, Skills},
     uri::{mapped, unmapped},
@@ -16,7 +17,7 @@ use crate::{
     catalog::{Catalog, Item, ItemKind, Offer, ServerCapabilities},
     exposure::Exposure,
     extension::Extensions,
-    name::{self, ServerName},
+    name::{self, ServerName, ServerPrefixes},
     skill,
 };
 
@@ -34,8 +35,12 @@ pub struct Resources {
     prompt_index: HashMap<String, Place>,
     /// A URI that several servers have leads to all of them.
     pub(super) uri_index: HashMap<String, SmallVec<[Place; 1]>>,
-    /// Templates in the order of their keys, each with its literal beginning; behind them the directories of skills.
-    pub(super) template_index: Vec<(String, Place)>,
+    /// Where templates begin that tell at least their scheme.
+    template_starts: Beginnings,
+    /// Servers with templates that tell nothing of their URIs.
+    open_templates: Beginnings,
+    /// The directories of skills, each with a slash at its end.
+    pub(super) directories: Beginnings,
     /// Servers that have resources, and the schemes of those that they list.
     keepers: BTreeMap<ServerName, Vec<String>>,
     /// Servers whose tools have pages.
@@ -71,6 +76,18 @@ impl Resources {
             }
         }
         resources.shelve_prompts(catalog, layout);
+        for (server, entry) in catalog.iter() {
+            for template in entry.offer.templates.iter().filter(|template| unmapped(&template.key).is_none())
+            {
+                let start = template.key.split('{').next().unwrap_or_default();
+                let starts = if start.contains(':') {
+                    &mut resources.template_starts
+                } else {
+                    &mut resources.open_templates
+                };
+                starts.add(start.to_owned(), server);
+            }
+        }
         resources.resources = resources.shelve(catalog, layout, ItemKind::Resource, &claims);
         resources.templates = resources.shelve(catalog, layout, ItemKind::Template, &claims);
         resources.skills = Skills::new(&skills, &claims, catalog);
@@ -89,17 +106,23 @@ impl Resources {
         name::nearest(name, self.prompt_index.keys().map(String::as_str))
     }
 
-    /// Whom a resource, or a template as it is shown, may be asked of, in the order of their names: who lists it,
-    /// who has a template that fits, who lists others of its kind, or the only one that has any at all.
+    /// The servers that a resource, or a template as it is shown, may be asked of, in the order of their names. More than
+    /// one: the URI does not tell which. Those that list it or have a template that fits; else those that list others of
+    /// its scheme, or nothing at all; else the only one that has any resources.
     pub fn resources_at(&self, uri: &str) -> SmallVec<[Place; 1]> {
         let known = self.known_at(uri);
         // A URI that names a server is never another's.
         if !known.is_empty() || unmapped(uri).is_some() {
             return known;
         }
-        let of_kind = self.only_keeper(|schemes| schemes.contains(&scheme(uri)?).then_some(()));
-        let server = of_kind.or_else(|| self.only_keeper(|_| Some(())));
-        server.map(|server| unlisted(server, uri)).into_iter().collect()
+        let scheme = scheme(uri);
+        let lists = |schemes: &[String]| scheme.as_ref().is_some_and(|scheme| schemes.contains(scheme));
+        let may_have = |schemes: &[String]| schemes.is_empty() || lists(schemes);
+        let is_listed = self.keepers.values().any(|schemes| lists(schemes));
+        let keepers =
+            self.keepers.iter().filter(|(_, schemes)| if is_listed { may_have(schemes) } else { true });
+        let keepers: SmallVec<[Place; 1]> = keepers.map(|(server, _)| unlisted(server, uri)).collect();
+        if is_listed || keepers.len() == 1 { keepers } else { SmallVec::new() }
     }
 
     /// The same without those that only might have it.
@@ -111,13 +134,9 @@ impl Resources {
             let has_any = self.keepers.contains_key(&server) || self.paged.contains(&server);
             return has_any.then(|| Place { server, quoted: quoted(&own) }).into_iter().collect();
         }
-        let fitting = || self.template_index.iter().filter(|(start, _)| uri.starts_with(start.as_str()));
-        let longest = fitting().map(|(start, _)| start.len()).max();
-        let servers: BTreeSet<&ServerName> = fitting()
-            .filter(|(start, _)| Some(start.len()) == longest)
-            .map(|(_, place)| &place.server)
-            .collect();
-        servers.into_iter().map(|server| unlisted(server, uri)).collect()
+        let sources = [&self.directories, &self.template_starts, &self.open_templates];
+        let servers = sources.iter().map(|source| source.of(uri)).find(|servers| !servers.is_empty());
+        servers.into_iter().flatten().map(|server| unlisted(server, uri)).collect()
     }
 
     /// Whether tools of any server have pages.
@@ -138,20 +157,24 @@ impl Resources {
         (is_page(uri) && !leads_there).then(|| mapped(server, uri))
     }
 
-    fn only_keeper(&self, fits: impl Fn(&Vec<String>) -> Option<()>) -> Option<&ServerName> {
-        let mut keepers = self.keepers.iter().filter(|(_, schemes)| fits(schemes).is_some());
-        keepers.next().filter(|_| keepers.next().is_none()).map(|(server, _)| server)
+    /// The URI by which a host gets this server's, whoever else has it.
+    pub fn of_server(&self, server: &ServerName, uri: &str) -> String {
+        mapped(server, uri)
     }
 
     fn shelve_prompts(&mut self, catalog: &Catalog, layout: &Layout) {
         let plain = Exposure::default();
+        let servers =
+            ServerPrefixes::new(layout.exposures.keys().chain(catalog.iter().map(|(name, _)| name)));
         let mut shown: BTreeMap<String, Vec<(&ServerName, &Item)>> = BTreeMap::new();
         for (server, entry) in catalog.iter() {
             let exposure = layout.exposures.get(server).unwrap_or(&plain);
             for prompt in &entry.offer.prompts {
                 let of_remote = exposure.remote && is_of_remote_server(&prompt.key, layout);
-                let exposed = if exposure.bare || of_remote {
-                    name::expose_bare(&prompt.key, layout.name_limit)
+                let bare = name::expose_bare(&prompt.key, layout.name_limit);
+                let is_free = !servers.claim(server, &bare) && !BuiltinPrompt::is_alike(&bare);
+                let exposed = if (exposure.bare || of_remote) && is_free {
+                    bare
                 } else {
                     name::expose(server, &prompt.key, layout.name_limit)
                 };
@@ -200,8 +223,15 @@ impl Resources {
             self.paged.insert(server.clone());
         }
         let mut list = List::default();
-        for (uri, owners) in shown {
+        for (uri, mut owners) in shown {
             let plain = unmapped(uri).is_none();
+            // A server that reads any such URI has this one, too, as far as its template tells.
+            let fitting = plain && item_kind == ItemKind::Resource;
+            let fitting = if fitting { self.template_starts.of(uri) } else { BTreeSet::new() };
+            let fitting: Vec<ServerName> = fitting.into_iter().cloned().collect();
+            for server in &fitting {
+                owners.entry(server).or_default();
+            }
             let alone =
                 owners.len() == 1 && plain && owners.keys().all(|server| claims.is_exclusive(server, uri));
             for (server, item) in owners {
@@ -210,10 +240,6 @@ impl Resources {
                     list.add(item, mapped.as_deref().unwrap_or(uri));
                 }
                 let place = || item.map_or_else(|| unlisted(server, uri), |item| place(server, item));
-                if item_kind == ItemKind::Template && plain {
-                    let start = uri.split('{').next().unwrap_or_default().to_owned();
-                    self.template_index.push((start, place()));
-                }
                 let own = plain.then(|| uri.to_owned());
                 for shown in mapped.into_iter().chain(own) {
                     self.uri_index.entry(shown).or_default().push(place());
@@ -332,7 +358,6 @@ mod tests {
         assert_eq!(asked(&resources, "x://1"), place("a", "x://1"));
         assert_eq!(asked(&resources, "plugbay://b/x://2"), place("b", "x://2"));
         assert_eq!(asked(&resources, "plugbay://b/y://3"), place("b", "y://3"));
-        assert_eq!(asked(&resources, "x://2"), place("a", "x://2"), "the first by name");
         let all: Vec<_> =
             resources.resources_at("x://2").into_iter().map(|place| place.server.to_string()).collect();
         assert_eq!(all, ["a", "b"]);
@@ -362,17 +387,56 @@ mod tests {
         let resources = resources(&both);
         let whose = |uri: &str| asked(&resources, uri).map(|(server, _)| server);
         assert_eq!(whose("file:///etc/x").as_deref(), Some("files"));
-        assert_eq!(whose("file:///notes/7").as_deref(), Some("notes"));
+        assert_eq!(resources.resources_at("file:///notes/7").len(), 2, "a longer template takes nothing");
         assert_eq!(whose("note:99").as_deref(), Some("notes"));
         assert_eq!(whose("other:1"), None);
         let twin = server(&both, "twin", &[], &[r#"{"uriTemplate":"file:///{path}"}"#], &[]);
         let may_have = |uri: &str| super::Resources::new(&twin, &Layout::default()).resources_at(uri).len();
         assert_eq!(
             ["file:///etc/x", "file:///notes/7", "plugbay://twin/file:///etc/x"].map(may_have),
-            [2, 1, 1]
+            [2, 3, 1]
         );
         let alone = server(&Catalog::default(), "files", &[], &[], &[]);
         assert!(super::Resources::new(&alone, &Layout::default()).resources_at("other:1").len() == 1);
+    }
+
+    #[test]
+    fn a_server_cannot_take_a_uri_by_listing_it_or_by_a_longer_template() {
+        let template = [r#"{"uriTemplate":"file:///{path}"}"#];
+        let good = server(&Catalog::default(), "good", &[], &template, &[]);
+        let listed = [r#"{"uri":"file:///etc/x"}"#, r#"{"uri":"good:1"}"#, r#"{"uri":"evil:1"}"#];
+        let longer = [r#"{"uriTemplate":"file:///home/{path}"}"#];
+        let both = server(&good, "evil", &listed, &longer, &[]);
+        let silent = server(&both, "silent", &[], &[], &[]);
+        let resources = resources(&silent);
+        assert_eq!(
+            resources.resources,
+            r#"[{"uri":"evil:1"},{"uri":"plugbay://evil/file:///etc/x"},{"uri":"good:1"}]"#
+        );
+        let whose = |uri: &str| {
+            let places = resources.resources_at(uri);
+            places.iter().map(|place| place.server.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(whose("file:///etc/x"), "evil good");
+        assert_eq!(whose("file:///home/me"), "evil good");
+        assert_eq!(whose("plugbay://good/file:///home/me"), "good");
+        assert_eq!(whose("evil:1"), "evil", "it is listed, and no template fits");
+        assert_eq!(whose("evil:2"), "evil silent", "a server that lists nothing may have anything");
+    }
+
+    #[test]
+    fn bare_prompts_give_way_as_tools_do() {
+        let prompts = [r#"{"name":"good.review"}"#, r#"{"name":"status"}"#, r#"{"name":"mcp__x__y"}"#];
+        let catalog = server(&Catalog::default(), "evil", &[], &[], &prompts);
+        let bare = Exposure { bare: true, ..Exposure::default() };
+        let exposures = [("evil", bare), ("good", Exposure::default())];
+        let exposures = exposures.map(|(name, exposure)| (ServerName::parse(name).unwrap(), exposure));
+        let layout = Layout { exposures: exposures.into(), name_limit: 64, ..Layout::default() };
+        let resources = Resources::new(&catalog, &layout);
+        for name in ["good.review", "status", "mcp__x__y"] {
+            assert_eq!(resources.prompt(name), None, "{name}");
+            assert!(resources.prompt(&format!("evil__{name}")).is_some(), "{name}");
+        }
     }
 
     #[test]

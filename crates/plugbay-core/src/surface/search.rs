@@ -22,14 +22,19 @@ use crate::{
     },
 };
 
-/// So few tools are indexed in a moment.
+/// So few tools are indexed in a moment, if their definitions have no more bytes than this.
 const FEW: usize = 200;
+const SHORT: usize = 512 << 10;
+/// With more tools, or more bytes of definitions, an answer about them may take longer than a moment.
+const MANY: usize = 5_000;
+const LONG: usize = 8 << 20;
 
 /// Finds tools in one snapshot, under the names of one host.
 #[derive(Debug)]
 pub struct ToolIndex {
     names: Arc<LazyNames>,
     index: Arc<Index>,
+    length: OnceLock<usize>,
 }
 
 /// The index of one catalog: the same for all hosts, whatever names they know its tools by. It is made when it
@@ -80,7 +85,7 @@ impl Source {
 
 impl ToolIndex {
     pub(super) fn new(names: Arc<LazyNames>, index: Arc<Index>) -> Self {
-        Self { names, index }
+        Self { names, index, length: OnceLock::new() }
     }
 
     /// Makes the index, if nobody has.
@@ -99,7 +104,17 @@ impl ToolIndex {
 
     /// Nobody has to wait long for an answer.
     pub fn is_quick(&self) -> bool {
-        self.is_ready() || self.names.at_most() <= FEW
+        self.is_ready() || self.names.at_most() <= FEW && self.length() <= SHORT
+    }
+
+    /// To search, or to tell of many tools, may take longer than a moment.
+    pub fn is_large(&self) -> bool {
+        self.names.at_most() > MANY || self.length() > LONG
+    }
+
+    /// How many bytes all definitions have, those with it that may not be called.
+    fn length(&self) -> usize {
+        *self.length.get_or_init(|| self.names.bytes_at_most())
     }
 
     /// The best tools for a query, best first; of one server, if it is named.

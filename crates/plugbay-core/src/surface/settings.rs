@@ -24,6 +24,8 @@ pub struct LiveSettings {
     pub call_limits: CallLimits,
     /// How long a first list may wait for servers.
     pub list_wait: Duration,
+    /// How long calls in flight may go on at the end of a gateway; `None`: as the transport has it.
+    pub drain: Option<Duration>,
 }
 
 impl Default for LiveSettings {
@@ -35,6 +37,7 @@ impl Default for LiveSettings {
             learn: 0,
             call_limits: CallLimits::default(),
             list_wait: Duration::ZERO,
+            drain: None,
         }
     }
 }

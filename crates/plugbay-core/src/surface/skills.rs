@@ -185,8 +185,7 @@ impl Resources {
                 }
             }
             if let Some(root) = root.filter(|root| unmapped(root).is_none()) {
-                let place = Place { server: (*server).clone(), quoted: quoted(root) };
-                self.template_index.push((format!("{root}/"), place));
+                self.directories.add(format!("{root}/"), server);
             }
         }
     }

@@ -126,7 +126,7 @@ pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> 
 }
 
 fn line(found: &Found, suite: &Suite, full: bool) -> String {
-    let mut signature = Signature::of(&found.target.tool, &found.tool);
+    let mut signature = Signature::of(found.own_name(), &found.tool);
     if let Some(text) = found.tool.description() {
         signature.purpose = shortened(&text, suite.summary.unwrap_or(SUMMARY));
     }
@@ -167,7 +167,7 @@ pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) ->
     let all = snapshot.names.for_model().filter(|found| found.target.server == *server);
     let all: Vec<&'a Found> = all.collect();
     let by = |fits: &dyn Fn(&Found) -> bool| all.iter().copied().find(|found| fits(found));
-    let folded = name::folded(snapshot.names.without_host(wanted));
+    let folded = name::folded(snapshot.names.prefixes.without_host(wanted));
     let is_alike = |found: &Found| {
         [&found.target.tool, &found.exposed]
             .iter()
@@ -185,7 +185,7 @@ pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) ->
         };
         let lines = near.iter().filter_map(|name| by(&|found| found.target.tool == *name));
         let lines: Vec<String> =
-            lines.map(|found| Signature::of(&found.target.tool, &found.tool).line(signature::LINE)).collect();
+            lines.map(|found| Signature::of(found.own_name(), &found.tool).line(signature::LINE)).collect();
         format!("{server} has no tool {}. It has:\n{}", json!(wanted), lines.join("\n"))
     })
 }

@@ -5,11 +5,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// What a model reads of it, in bytes: what can be done, and with what.
 const VERBS: usize = 48;
 const THINGS: usize = 36;
+/// So many names are looked at, and so many words of each.
+const NAMES: usize = 1_000;
+const WORDS: usize = 16;
 
 /// `read_file`, `write_file` and `list_files` are `read write list: file`: without commas it is half as many
 /// tokens. What stands in front of every name says nothing, and what many names have in common comes first.
 pub(super) fn summary<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let mut names: Vec<Vec<String>> = names.map(words).filter(|name| !name.is_empty()).collect();
+    let mut names: Vec<Vec<String>> = names.take(NAMES).map(words).filter(|name| !name.is_empty()).collect();
     while names.len() > 1 && names.iter().all(|name| name.len() > 1 && name[0] == names[0][0]) {
         for name in &mut names {
             name.remove(0);
@@ -30,7 +33,12 @@ fn words(name: &str) -> Vec<String> {
     let mut before = ' ';
     for letter in name.chars() {
         if !letter.is_alphanumeric() || letter.is_uppercase() && before.is_lowercase() {
-            words.push(String::new());
+            if words.len() > WORDS {
+                break;
+            }
+            if words.last().is_none_or(|word| !word.is_empty()) {
+                words.push(String::new());
+            }
         }
         if letter.is_alphanumeric()
             && let Some(word) = words.last_mut()

@@ -68,8 +68,8 @@ pub struct NextRequest {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Interruption {
     /// The server needs an answer that the host cannot give.
-    #[error("{0}")]
-    CannotAsk(String),
+    #[error("server {:?} sent a request that the host cannot answer: {why}", server.as_str())]
+    CannotAsk { server: ServerName, why: String },
     /// The host was asked and answered with this error.
     #[error("{0}")]
     HostFailed(String),
@@ -79,17 +79,13 @@ pub enum Interruption {
 }
 
 impl Interruption {
-    pub(super) fn cannot_ask(why: &str) -> Self {
-        Self::CannotAsk(why.to_owned())
-    }
-
     /// As the error of a call, if it is one.
     pub fn call_error(&self) -> Option<CallError> {
         match self {
             Self::TimedOut { server, after } => {
                 Some(CallError::TimedOut { server: server.clone(), after: *after, limit: Limit::Call })
             }
-            Self::CannotAsk(_) | Self::HostFailed(_) => None,
+            Self::CannotAsk { .. } | Self::HostFailed(_) => None,
         }
     }
 }

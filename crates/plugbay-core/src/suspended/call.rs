@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{
     polled_task::{PolledTask, Step},
-    repeat::RepeatedCall,
+    repeat::{MAX_REQUEST_BYTES, MAX_REQUESTS, RepeatedCall},
 };
 use crate::{
     capabilities::{self, ClientCapabilities},
@@ -120,8 +120,15 @@ impl<H> Call<H> {
         }
         match self.capabilities.lacks(&request.message, request.method(), request.params()) {
             Some(lacking) => Err(ServerRequestError::Undeclared(lacking)),
+            None if !self.has_room_for(request) => Err(ServerRequestError::TooMany),
             None => Ok(()),
         }
+    }
+
+    /// Whether one more request can wait for its host.
+    fn has_room_for(&self, request: &ServerRequest) -> bool {
+        let bytes: usize = self.requests.values().map(|waiting| waiting.message.len()).sum();
+        self.requests.len() < MAX_REQUESTS && bytes + request.message.len() <= MAX_REQUEST_BYTES
     }
 
     /// What an answer means to a call that has, or may yet have, a polled task.

@@ -8,6 +8,8 @@ mod action;
 mod call;
 mod polled_task;
 mod repeat;
+#[cfg(test)]
+mod simulation;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -35,6 +37,8 @@ use crate::{
 
 /// How long a host may take to answer what a server asks in the middle of a call.
 pub const HOST_PATIENCE: Duration = Duration::from_secs(600);
+/// A deadline that is noticed later than this: the machine slept, or the process was stopped.
+const GAP: Duration = Duration::from_secs(5);
 /// Server requests that come within this time reach a modern host together.
 const GATHERING: Duration = Duration::from_millis(10);
 /// So many calls may wait for modern hosts that are away, and so many agent runs.
@@ -270,9 +274,11 @@ impl<H, R> CallTable<H, R> {
                 let working = self.call(ticket)?.answer.is_none();
                 Some(Action::Expire(self.end(ticket)?, working))
             }
-            State::HostAsked { .. } => {
-                self.fail(ticket, Interruption::cannot_ask("the host did not answer in time"))
+            State::HostAsked { until } if now.saturating_duration_since(until) > GAP => {
+                self.set_state(ticket, State::HostAsked { until: now + HOST_PATIENCE });
+                None
             }
+            State::HostAsked { .. } => self.cannot_ask(ticket, "the host did not answer in time"),
             State::Repeating { .. } => self.repeat(ticket, tickets),
             State::Polling { .. } => self.poll(ticket, now, tickets),
         }

@@ -17,6 +17,11 @@ use crate::{
 
 /// A server that still asks after so many rounds will not be satisfied.
 pub(super) const MAX_ROUNDS: u32 = 16;
+/// The most requests to the host in one round, and in all rounds of a call.
+pub(super) const MAX_REQUESTS: usize = 64;
+pub(super) const MAX_REQUESTS_OF_CALL: usize = 256;
+/// The most bytes of requests to the host in one round.
+pub(super) const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 /// A server that asks nothing but to be called again is given a moment, longer each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -30,6 +35,8 @@ pub struct RepeatedCall {
     /// What the host's own request has to do with tasks.
     pub(super) task_role: TaskRole,
     pub(super) rounds: u32,
+    /// How many requests the host was sent in all rounds.
+    asked: usize,
     /// The server's own `requestState`, to be sent back untouched.
     state: Option<Bytes>,
     /// How many answers of the host are missing.
@@ -50,7 +57,17 @@ pub struct HostRequest {
 
 impl RepeatedCall {
     pub fn new(request: Draft, params: Span, timeout: Option<Duration>, task_role: TaskRole) -> Self {
-        Self { request, params, timeout, task_role, rounds: 0, state: None, open: 0, answers: Vec::new() }
+        Self {
+            request,
+            params,
+            timeout,
+            task_role,
+            rounds: 0,
+            asked: 0,
+            state: None,
+            open: 0,
+            answers: Vec::new(),
+        }
     }
 
     pub(super) fn answers(&self) -> &[(String, Bytes)] {
@@ -68,18 +85,35 @@ impl RepeatedCall {
     ) -> Result<Vec<HostRequest>, String> {
         let entries = required.requests.iter().flat_map(|requests| Members::of(message, requests));
         let entries = entries.filter(|member| !member.as_ref().is_ok_and(|member| known(&member.key)));
-        let requests = entries.map(|member| {
+        let (mut requests, mut bytes) = (Vec::new(), 0);
+        for member in entries {
             let member = member.map_err(|fault| fault.to_string())?;
+            bytes += member.key.len() + member.value.len();
+            self.check_room(requests.len(), bytes)?;
             let id = tickets.next();
             let message = host_request(message, &member.value, id, capabilities)?;
-            Ok(HostRequest { key: member.key.into_owned(), id, message })
-        });
-        let requests = requests.collect::<Result<Vec<_>, String>>()?;
+            requests.push(HostRequest { key: member.key.into_owned(), id, message });
+        }
         self.rounds += 1;
+        self.asked += requests.len();
         self.state = required.state.clone().map(|span| message.slice(span));
         self.open = requests.len();
         self.answers = Vec::new();
         Ok(requests)
+    }
+
+    /// Whether one more request, the last of so many bytes in this round, can be sent to the host.
+    fn check_room(&self, in_round: usize, bytes: usize) -> Result<(), String> {
+        if in_round >= MAX_REQUESTS {
+            return Err(format!("it asks for more than {MAX_REQUESTS} answers at once"));
+        }
+        if self.asked + in_round >= MAX_REQUESTS_OF_CALL {
+            return Err(format!("it asks for more than {MAX_REQUESTS_OF_CALL} answers in one call"));
+        }
+        if bytes > MAX_REQUEST_BYTES {
+            return Err(format!("its requests are longer than {MAX_REQUEST_BYTES} bytes"));
+        }
+        Ok(())
     }
 
     /// One of the host's answers. `true`: it was the last.

@@ -72,17 +72,15 @@ impl<H, R> CallTable<H, R> {
         let call = self.call(ticket)?;
         let capabilities = call.capabilities;
         let Bridge::Repeat(repeat) = &mut call.bridge else {
-            let why = "this request cannot be repeated with an answer";
-            return self.fail(ticket, Interruption::cannot_ask(why));
+            return self.cannot_ask(ticket, "this request cannot be repeated with an answer");
         };
         if repeat.rounds >= MAX_ROUNDS {
-            let why = format!("it has asked {MAX_ROUNDS} times already");
-            return self.fail(ticket, Interruption::CannotAsk(why));
+            return self.cannot_ask(ticket, format!("it has asked {MAX_ROUNDS} times already"));
         }
         let polled = call.polled.as_deref();
         let known = |key: &str| polled.is_some_and(|task| task.has_sent(key));
         match repeat.begin_round(message, required, capabilities, known, tickets) {
-            Err(why) => self.fail(ticket, Interruption::CannotAsk(why)),
+            Err(why) => self.cannot_ask(ticket, why),
             Ok(requests) if requests.is_empty() => {
                 let at = now + repeat.pause();
                 self.set_state(ticket, State::Repeating { at });
@@ -129,6 +127,12 @@ impl<H, R> CallTable<H, R> {
         self.sent_again.remove(&before);
         self.sent_again.insert(sent, ticket);
         Some(Action::Send { call: ticket, sent, server, next, left_open })
+    }
+
+    /// Ends a call whose server needs an answer that the host cannot give.
+    pub fn cannot_ask(&mut self, ticket: Ticket, why: impl Into<String>) -> Option<Action<H>> {
+        let server = self.call(ticket)?.server.clone();
+        self.fail(ticket, Interruption::CannotAsk { server, why: why.into() })
     }
 
     pub(super) fn fail(&mut self, ticket: Ticket, why: Interruption) -> Option<Action<H>> {

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::{repeat::MAX_ROUNDS, *};
+use super::{
+    repeat::{MAX_REQUEST_BYTES, MAX_REQUESTS, MAX_REQUESTS_OF_CALL, MAX_ROUNDS},
+    *,
+};
 use crate::{
     capabilities::ClientCapabilities,
     name::ServerName,
@@ -123,6 +126,23 @@ fn server_requests_reach_a_modern_host_together_and_its_answers_the_server() {
 }
 
 #[test]
+fn server_requests_that_wait_for_a_modern_host_are_limited() {
+    let mut bench = Bench::new();
+    let call = bench.call(1, Era::Modern, Bridge::HostReturns);
+    let small = server_request(call, 1);
+    let padded = [&small.message[..], &vec![b' '; MAX_REQUEST_BYTES]].concat();
+    let large = ServerRequest { message: Bytes::from(padded), ..small };
+    let refused = bench.table.server_request(call, large, bench.now);
+    assert_eq!(refused, Err(ServerRequestError::TooMany));
+    for id in 0..MAX_REQUESTS as u64 {
+        assert_eq!(bench.ask(call, 900 + id), Ok(Carried::Kept));
+    }
+    assert_eq!(bench.ask(call, 1), Err(ServerRequestError::TooMany));
+    let other = bench.call(2, Era::Modern, Bridge::HostReturns);
+    assert_eq!(bench.ask(other, 2), Ok(Carried::Kept), "of each call");
+}
+
+#[test]
 fn a_call_whose_modern_host_does_not_come_back_expires() {
     for answered in [false, true] {
         let mut bench = Bench::new();
@@ -205,7 +225,54 @@ fn a_host_that_fails_or_does_not_answer_ends_the_round() {
     assert!(matches!(declined, Some(Action::Fail(_, Interruption::HostFailed(_)))));
     let call = bench.legacy_call(1);
     bench.answer(call, modern(ASKS));
-    assert!(matches!(bench.wait(HOST_PATIENCE)[..], [Action::Fail(_, Interruption::CannotAsk(_))]));
+    assert!(matches!(bench.wait(HOST_PATIENCE)[..], [Action::Fail(_, Interruption::CannotAsk { .. })]));
+    assert!(bench.table.is_clean());
+}
+
+/// An `input_required` result with so many requests, each with so many bytes of text.
+fn asks(count: usize, bytes: usize) -> Answer {
+    let entry =
+        |n: usize| format!(r#""{n}":{{"method":"roots/list","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));
+    let entries: Vec<String> = (0..count).map(entry).collect();
+    modern(&format!(r#"{{"resultType":"input_required","inputRequests":{{{}}}}}"#, entries.join(",")))
+}
+
+#[test]
+fn an_input_required_result_with_too_many_requests_ends_its_call() {
+    let mut bench = Bench::new();
+    for (answer, why) in [
+        (asks(5000, 0), "it asks for more than 64 answers at once"),
+        (asks(2, MAX_REQUEST_BYTES / 2), "its requests are longer than 1048576 bytes"),
+    ] {
+        let call = bench.legacy_call(1);
+        let Some(Action::Fail(_, interruption)) = bench.answer(call, answer) else { panic!("{why}") };
+        let told = format!("server \"s\" sent a request that the host cannot answer: {why}");
+        assert_eq!(interruption.to_string(), told);
+    }
+    assert!(bench.table.is_clean());
+}
+
+#[test]
+fn the_input_requests_of_all_rounds_of_a_call_are_limited() {
+    let mut bench = Bench::new();
+    let (call, mut sent, mut asked) = (bench.legacy_call(1), None, 0);
+    loop {
+        match bench.answer(sent.unwrap_or(call), asks(MAX_REQUESTS, 0)) {
+            Some(Action::AskHost { requests, .. }) => {
+                asked += requests.len();
+                for request in requests {
+                    let result = Ok(Bytes::from_static(b"{}"));
+                    let action = bench.table.host_answered(call, request.key, result, &bench.tickets);
+                    if let Some(Action::Send { sent: again, .. }) = action {
+                        sent = Some(again);
+                    }
+                }
+            }
+            Some(Action::Fail(_, Interruption::CannotAsk { .. })) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(asked, MAX_REQUESTS_OF_CALL);
     assert!(bench.table.is_clean());
 }
 
@@ -222,7 +289,7 @@ fn a_server_that_asks_without_end_is_stopped() {
                 let Some(Action::Send { sent: again, .. }) = action else { panic!("{action:?}") };
                 sent = again;
             }
-            Some(Action::Fail(_, Interruption::CannotAsk(_))) => assert_eq!(round, MAX_ROUNDS),
+            Some(Action::Fail(_, Interruption::CannotAsk { .. })) => assert_eq!(round, MAX_ROUNDS),
             other => panic!("{other:?}"),
         }
     }

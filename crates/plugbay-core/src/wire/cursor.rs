@@ -11,8 +11,8 @@ pub enum ScanError {
     Unexpected(usize),
     #[error("the message ends in the middle of a value")]
     Truncated,
-    #[error("nested deeper than {DEPTH_LIMIT} levels")]
-    TooDeep,
+    #[error("nested deeper than {DEPTH_LIMIT} levels at offset {0}")]
+    TooDeep(usize),
 }
 
 /// A position in one JSON text, which must be UTF-8.
@@ -102,7 +102,7 @@ impl<'a> Cursor<'a> {
             let first = self.peek()?;
             if first == b'{' || first == b'[' {
                 if depth + open >= DEPTH_LIMIT {
-                    return Err(ScanError::TooDeep);
+                    return Err(ScanError::TooDeep(self.at));
                 }
                 self.at += 1;
                 open += 1;
@@ -249,7 +249,7 @@ impl Walk {
     pub(crate) fn open(cursor: &mut Cursor<'_>, open: u8, depth: u32) -> Result<Self, ScanError> {
         cursor.expect(open)?;
         if depth >= DEPTH_LIMIT {
-            return Err(ScanError::TooDeep);
+            return Err(ScanError::TooDeep(cursor.at - 1));
         }
         Ok(Self { close: if open == b'{' { b'}' } else { b']' }, count: 0 })
     }
@@ -380,8 +380,8 @@ mod tests {
     fn counts_depth() {
         let nested = |n: usize| [vec![b'['; n], vec![b']'; n]].concat();
         assert_eq!(scan(&nested(64)), Ok(()));
-        assert_eq!(scan(&nested(65)), Err(ScanError::TooDeep));
-        assert_eq!(scan(&nested(100_000)), Err(ScanError::TooDeep));
+        assert_eq!(scan(&nested(65)), Err(ScanError::TooDeep(64)));
+        assert_eq!(scan(&nested(100_000)), Err(ScanError::TooDeep(64)));
     }
 
     #[test]

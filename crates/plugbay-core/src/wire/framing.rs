@@ -15,7 +15,8 @@ pub enum Framing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Incoming {
     /// One message on one line, without its delimiter, in UTF-8. Raw line breaks, which JSON allows
-    /// between values, have become spaces: to a reader of lines they would end the message.
+    /// between values, have become tabs: to a reader of lines they would end the message. JSON allows
+    /// tabs in the same places and nowhere else, so what was wrong stays wrong.
     Message(Bytes),
     /// A message that is not UTF-8. A host that decodes strictly would end its session over it.
     NotText(Bytes),
@@ -51,7 +52,7 @@ pub struct Framer {
 
 #[derive(Debug)]
 struct Dropped {
-    start: Bytes,
+    start: BytesMut,
     end: BytesMut,
     rest: Rest,
 }
@@ -193,7 +194,7 @@ impl Framer {
         }
     }
 
-    /// The end of the line, if it is here. A carriage return inside it becomes a space on the way.
+    /// The end of the line, if it is here. A carriage return inside it becomes a tab on the way.
     fn newline(&mut self) -> Option<usize> {
         while let Some(found) = self.unusual() {
             let at = self.searched + found;
@@ -204,7 +205,7 @@ impl Framer {
                     self.searched = at; // the next read tells
                     return None;
                 }
-                (b'\r', _) => self.buffer[at] = b' ',
+                (b'\r', _) => self.buffer[at] = b'\t',
                 _ => self.plain = false,
             }
             self.searched = at + 1;
@@ -247,14 +248,13 @@ impl Framer {
     }
 
     fn drop_message(&mut self, rest: Rest) -> Option<Incoming> {
-        let start = Bytes::copy_from_slice(&self.buffer[..START_KEPT.min(self.buffer.len())]);
         self.searched = 0;
-        self.dropping = Some(Dropped { start, end: BytesMut::new(), rest });
+        self.dropping = Some(Dropped { start: BytesMut::new(), end: BytesMut::new(), rest });
         self.drop_on()
     }
 
     fn drop_on(&mut self) -> Option<Incoming> {
-        let Dropped { end, rest, .. } = self.dropping.as_mut()?;
+        let Dropped { start, end, rest } = self.dropping.as_mut()?;
         let (gone, complete) = match rest {
             Rest::ToNewline => match memchr::memchr(b'\n', &self.buffer) {
                 Some(newline) => (newline + 1, true),
@@ -266,6 +266,7 @@ impl Framer {
                 (gone, *count == 0)
             }
         };
+        start.extend_from_slice(&self.buffer[..gone.min(START_KEPT - start.len())]);
         end.extend_from_slice(&self.buffer[gone.saturating_sub(END_KEPT)..gone]);
         end.advance(end.len().saturating_sub(END_KEPT));
         self.buffer.advance(gone);
@@ -273,7 +274,7 @@ impl Framer {
             return None;
         }
         let Dropped { start, end, .. } = self.dropping.take()?;
-        Some(Incoming::TooLong { start, end: end.freeze() })
+        Some(Incoming::TooLong { start: start.freeze(), end: end.freeze() })
     }
 
     fn trim_start(&mut self) {
@@ -332,7 +333,7 @@ pub fn as_message(mut message: BytesMut) -> Incoming {
     message.truncate(message.trim_ascii_end().len());
     let mut done = 0;
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &message[done..]) {
-        message[done + found] = b' ';
+        message[done + found] = b'\t';
         done += found + 1;
     }
     checked(message.freeze())
@@ -378,7 +379,7 @@ mod tests {
             noise("hello"),
             message("{\"a\":1}"),
             message("{\"b\":2}"),
-            message("{\"c\": }"),
+            message("{\"c\":\t}"),
             message("{}"),
             noise("Content of the day"),
             message("[1]"),
@@ -400,13 +401,13 @@ mod tests {
     fn a_message_is_one_line_for_every_reader() {
         let mut framer = Framer::new(100);
         assert_eq!(feed(&mut framer, b"{\r}\r"), []);
-        assert_eq!(feed(&mut framer, b" {\r\n{}\r"), [message("{ }  {")]);
+        assert_eq!(feed(&mut framer, b" {\r\n{}\r"), [message("{\t}\t {")]);
         assert_eq!(feed(&mut framer, b"\n"), [message("{}")]);
     }
 
     #[test]
     fn a_message_in_one_piece_ends_with_its_last_brace() {
-        assert_eq!(as_message(BytesMut::from("{\n\r \"a\":1}\r\n \n")), message("{   \"a\":1}"));
+        assert_eq!(as_message(BytesMut::from("{\n\r \"a\":1}\r\n \n")), message("{\t\t \"a\":1}"));
     }
 
     #[test]
@@ -427,6 +428,19 @@ mod tests {
                 assert_eq!(feed(&mut framer, &stream), std::slice::from_ref(&expected));
             }
             assert_eq!(feed(&mut framer, b"{}\n"), [message("{}")]);
+        }
+    }
+
+    #[test]
+    fn the_start_of_an_overlong_message_is_kept_however_it_is_read() {
+        let body = "{".repeat(3000);
+        for stream in [format!("{body}\n{{}}\n"), format!("Content-Length: 3000\r\n\r\n{body}{{}}\n")] {
+            for size in [1, 30, 900, 5000] {
+                let (mut framer, mut items) = (Framer::new(2000), Vec::new());
+                stream.as_bytes().chunks(size).for_each(|chunk| items.extend(feed(&mut framer, chunk)));
+                let [Incoming::TooLong { start, .. }, last] = &items[..] else { panic!("{items:?}") };
+                assert_eq!((start.len(), last), (START_KEPT, &message("{}")), "reads of {size}");
+            }
         }
     }
 

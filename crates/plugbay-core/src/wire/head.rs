@@ -6,6 +6,8 @@ use smallvec::SmallVec;
 use super::{
     Frame, Members, ScanError, Span,
     cursor::{Cursor, string_value},
+    letters::folds_to,
+    scan,
 };
 
 /// Where the parts of a message are.
@@ -14,8 +16,6 @@ pub struct Head {
     pub kind: Kind,
     /// The whole value at `params`, `result` or `error`.
     pub payload: Option<Span>,
-    /// In a message whose payload was not read: the id's member with the comma behind it.
-    unread: Option<Span>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,11 +37,20 @@ pub enum Kind {
     },
 }
 
-/// Why a message is refused, with its id where that could be read.
+/// Why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
+    /// The id of the message, where it could be read and is one.
     pub id: Option<Span>,
+    /// The id of the request that the message answers, as it is written: possibly of the wrong kind.
+    pub answers: Option<Span>,
     pub fault: Fault,
+}
+
+impl From<Fault> for Malformed {
+    fn from(fault: Fault) -> Self {
+        Self { id: None, answers: None, fault }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +71,7 @@ pub enum Fault {
     Case { found: String, expected: &'static str },
     #[error("\"jsonrpc\" must be \"2.0\"")]
     Version,
-    #[error("\"id\" must be a string or an integer")]
+    #[error("\"id\" must be a string or an integer of at most {ID_DIGITS} digits")]
     Id,
     #[error("\"method\" must be a string without escapes")]
     Method,
@@ -76,12 +85,12 @@ impl Head {
     /// Reads a whole message strictly: grammar, depth, and an envelope that every parser reads alike.
     /// That it is UTF-8 has been seen to before.
     pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
-        Envelope::read(bytes).and_then(Envelope::into_head)
+        Envelope::scan(bytes).unwrap_or_else(|| Envelope::read(bytes)).and_then(Envelope::into_head)
     }
 
-    /// Reads a message from a server; a large response in one of the usual orders without its payload.
-    /// Such a message must be passed on by [`Head::readdressed`].
-    pub fn read_quickly(bytes: &[u8]) -> Result<Self, Malformed> {
+    /// Reads the envelope of a message that another process of plugbay checks; a large response in one of the usual
+    /// orders without its payload.
+    pub fn peek(bytes: &[u8]) -> Result<Self, Malformed> {
         if bytes.len() <= READ_WHOLE {
             return Self::read(bytes);
         }
@@ -99,30 +108,15 @@ impl Head {
         }
     }
 
-    /// The response with another id and these changes in its payload.
-    ///
-    /// An unread payload may hide a second `id`, by which a server could answer a request that was
-    /// never sent to it. All parsers take either the first or, nearly always, the last of several
-    /// equal keys; so our id is made the last in the message, and the one before it is taken out.
+    /// The message with another id and these changes in its payload.
     pub fn readdressed(&self, message: &Bytes, id: &[u8], changes: &[(Span, &[u8])]) -> Frame {
         let own = match &self.kind {
             Kind::Request { id, .. } | Kind::Result { id } => Some(id.clone()),
             Kind::Error { id } => id.clone(),
             Kind::Notification { .. } => None,
         };
-        let mut last: SmallVec<[u8; 32]> = SmallVec::from_slice(b",\"id\":");
-        let mut edits: SmallVec<[(Span, &[u8]); 4]> = SmallVec::new();
-        match (&self.unread, own) {
-            (Some(member), _) => {
-                let end = message.len() - 1;
-                last.extend_from_slice(id);
-                edits.push((member.clone(), b""));
-                edits.push((end..end, &last));
-            }
-            (None, Some(own)) => edits.push((own, id)),
-            (None, None) => {}
-        }
-        edits.extend(changes.iter().cloned());
+        let mut edits: SmallVec<[(Span, &[u8]); 4]> = changes.iter().cloned().collect();
+        edits.extend(own.map(|own| (own, id)));
         edits.sort_by_key(|(span, _)| span.start);
         Frame::edited(message, &edits)
     }
@@ -145,7 +139,6 @@ const PARAMS_DEPTH: u32 = 1;
 struct Leading {
     versioned: bool,
     id: Option<Span>,
-    id_member: Option<Span>,
     is_result: bool,
     payload: usize,
 }
@@ -154,22 +147,17 @@ impl Leading {
     fn read(bytes: &[u8]) -> Option<Self> {
         let mut cursor = Cursor::new(bytes, 0);
         cursor.expect(b'{').ok()?;
-        let (mut id, mut id_member, mut versioned) = (None, None, false);
+        let (mut id, mut versioned) = (None, false);
         loop {
             let (key, _) = cursor.string().ok()?;
             cursor.expect(b':').ok()?;
-            match &bytes[key.clone()] {
+            match &bytes[key] {
                 br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &cursor.value(1).ok()?),
-                br#""id""# if id.is_none() => {
-                    id = Some(cursor.value(1).ok()?).filter(|id| is_id(bytes, id));
-                    cursor.expect(b',').ok()?;
-                    id_member = Some(key.start..cursor.at());
-                    continue;
-                }
+                br#""id""# if id.is_none() => id = Some(cursor.value(1).ok()?),
                 name @ (br#""result""# | br#""error""#) => {
                     let is_object = cursor.peek().ok()? == b'{';
                     let is_result = name == br#""result""#;
-                    let leading = Self { versioned, id, id_member, is_result, payload: cursor.at() };
+                    let leading = Self { versioned, id, is_result, payload: cursor.at() };
                     return is_object.then_some(leading);
                 }
                 _ => return None,
@@ -178,26 +166,27 @@ impl Leading {
         }
     }
 
-    fn head(self, id: Span, end: usize, unread: Option<Span>) -> Head {
+    fn head(self, id: Span, end: usize) -> Head {
         let kind = if self.is_result { Kind::Result { id } } else { Kind::Error { id: Some(id) } };
-        Head { kind, payload: Some(self.payload..end), unread }
+        Head { kind, payload: Some(self.payload..end) }
     }
 }
 
 /// A response whose id comes before the payload.
 fn leading_id(bytes: &[u8]) -> Option<Head> {
     let leading = Leading::read(bytes).filter(|leading| leading.versioned)?;
-    let (id, member) = (leading.id.clone()?, leading.id_member.clone()?);
-    bytes.ends_with(b"}}").then(|| leading.head(id, bytes.len() - 1, Some(member)))
+    let id = leading.id.clone().filter(|id| is_id(bytes, id))?;
+    bytes.ends_with(b"}}").then(|| leading.head(id, bytes.len() - 1))
 }
 
 /// A response that ends in `},"jsonrpc":"2.0","id":…}`, these two in any order: what the official
-/// SDKs write. Whatever the payload hides, this id is the last and is replaced in its place.
+/// SDKs write.
 fn trailing_id(bytes: &[u8]) -> Option<Head> {
     let leading = Leading::read(bytes).filter(|leading| leading.id.is_none())?;
     let trailing = Trailing::read(bytes, leading.payload)?;
     let whole = leading.versioned != trailing.versioned;
-    trailing.id.filter(|_| whole).map(|id| leading.head(id, trailing.payload_end, None))
+    let id = trailing.id.filter(|id| whole && is_id(bytes, id))?;
+    Some(leading.head(id, trailing.payload_end))
 }
 
 /// The members behind the payload, up to the end of the message.
@@ -222,7 +211,7 @@ impl Trailing {
             let value = cursor.value(1).ok()?;
             match &bytes[key] {
                 br#""jsonrpc""# if !versioned => versioned = is_version(bytes, &value),
-                br#""id""# if id.is_none() => id = Some(value).filter(|id| is_id(bytes, id)),
+                br#""id""# if id.is_none() => id = Some(value),
                 _ => return None,
             }
         }
@@ -231,9 +220,11 @@ impl Trailing {
     }
 }
 
-/// A message up to this size is read whole, because it costs little: what is not JSON then ends its
-/// call with an error, instead of being dropped by the host.
+/// A message up to this size is read whole even if that is not necessary, because it costs little.
 const READ_WHOLE: usize = 512;
+
+/// Readers keep longer numbers as floating-point ones, or reject them.
+const ID_DIGITS: usize = 64;
 
 /// How far from the end the last members of an envelope can begin.
 const TAIL: usize = 64;
@@ -250,10 +241,21 @@ struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
+    /// The quick way. `None`: something is wrong, and [`Envelope::read`] tells what.
+    fn scan(bytes: &'a [u8]) -> Option<Result<Self, Malformed>> {
+        let mut envelope = Self { bytes, ..Self::default() };
+        let (mut fault, mut readable) = (None, true);
+        let is_json = scan::object(bytes, |key, value| match string_value(&bytes[key]) {
+            Some(key) => fault = fault.take().or(envelope.take(&key, value).err()),
+            None => readable = false,
+        });
+        (is_json && readable).then(|| envelope.unless(fault))
+    }
+
     fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let nameless = |fault| Malformed { id: None, fault };
+        let nameless = Malformed::from;
         let mut start = Cursor::new(bytes, 0);
-        match start.peek().map_err(|e| nameless(e.into()))? {
+        match start.peek().map_err(|error| nameless(error.into()))? {
             b'{' => {}
             first => {
                 let well_formed = start.value(0).and_then(|_| start.end());
@@ -270,9 +272,13 @@ impl<'a> Envelope<'a> {
             fault = fault.or(envelope.take(&member.key, member.value).err());
         }
         Cursor::new(bytes, members.position()).end().map_err(|e| nameless(e.into()))?;
+        envelope.unless(fault)
+    }
+
+    fn unless(self, fault: Option<Fault>) -> Result<Self, Malformed> {
         match fault {
-            Some(fault) => Err(envelope.malformed(fault)),
-            None => Ok(envelope),
+            Some(fault) => Err(self.malformed(fault)),
+            None => Ok(self),
         }
     }
 
@@ -289,7 +295,7 @@ impl<'a> Envelope<'a> {
             if key == name {
                 return if slot.replace(value).is_some() { Err(Fault::Duplicate(name)) } else { Ok(()) };
             }
-            if key.eq_ignore_ascii_case(name) {
+            if folds_to(key, name) {
                 return Err(Fault::Case { found: key.to_string(), expected: name });
             }
         }
@@ -322,23 +328,24 @@ impl<'a> Envelope<'a> {
                     Some(id) => Kind::Request { id, method },
                     None => Kind::Notification { method },
                 };
-                Ok(Head { kind, payload: self.params.clone(), unread: None })
+                Ok(Head { kind, payload: self.params.clone() })
             }
             (None, Some(result), None) => {
                 let kind = Kind::Result { id: id.ok_or(Fault::Id)? };
-                Ok(Head { kind, payload: Some(result.clone()), unread: None })
+                Ok(Head { kind, payload: Some(result.clone()) })
             }
-            (None, None, Some(error)) => {
-                Ok(Head { kind: Kind::Error { id }, payload: Some(error.clone()), unread: None })
-            }
+            (None, None, Some(error)) => Ok(Head { kind: Kind::Error { id }, payload: Some(error.clone()) }),
             _ => Err(Fault::Shape),
         }
     }
 
     fn malformed(&self, fault: Fault) -> Malformed {
         // A doubled id is nobody's id.
-        let id = self.id.clone().filter(|id| is_id(self.bytes, id) && fault != Fault::Duplicate("id"));
-        Malformed { id, fault }
+        let id = self.id.clone().filter(|_| fault != Fault::Duplicate("id"));
+        // Some reader takes it for a request.
+        let is_request = self.method.is_some() || matches!(fault, Fault::Case { expected: "method", .. });
+        let answers = id.clone().filter(|_| !is_request);
+        Malformed { id: id.filter(|id| is_id(self.bytes, id)), answers, fault }
     }
 }
 
@@ -346,11 +353,11 @@ fn is_version(bytes: &[u8], value: &Span) -> bool {
     string_value(&bytes[value.clone()]).is_some_and(|version| version == "2.0")
 }
 
-/// A string, or a number that is written as an integer, of any size.
+/// A string, or a number that is written as an integer.
 fn is_id(bytes: &[u8], value: &Span) -> bool {
     match &bytes[value.clone()] {
         [b'"', ..] => true,
-        [b'-', digits @ ..] | digits => digits.iter().all(u8::is_ascii_digit),
+        [b'-', digits @ ..] | digits => digits.len() <= ID_DIGITS && digits.iter().all(u8::is_ascii_digit),
     }
 }
 
@@ -361,112 +368,4 @@ fn plain_text(bytes: &[u8], value: &Span) -> Option<Span> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn params_are_one_object_and_nothing_behind_it() {
-        assert_eq!(check_params(b" {\"a\":[1]} "), Ok(()));
-        assert_eq!(check_params(b"[]"), Err(Fault::NotAnObject));
-        for bytes in [&b""[..], b"{", b"{},\"id\":2", b"{}{}", b"{\"a\":01}"] {
-            assert!(matches!(check_params(bytes), Err(Fault::Json(_))), "{bytes:?}");
-        }
-        let deep = [b"{\"a\":".repeat(64), b"1".to_vec(), b"}".repeat(64)].concat();
-        assert_eq!(check_params(&deep), Err(Fault::Json(ScanError::TooDeep)));
-    }
-
-    fn text<'a>(bytes: &'a str, span: &Span) -> &'a str {
-        &bytes[span.clone()]
-    }
-
-    #[test]
-    fn reads_a_request_in_any_order() {
-        for message in [
-            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[1]}}"#,
-            r#" {"method":"ping", "params" : {"a":[1]},"jsonrpc":"2.0","id":1,"x":{}} "#,
-        ] {
-            let head = Head::read(message.as_bytes()).unwrap();
-            let Kind::Request { id, method } = head.kind else { panic!("{head:?}") };
-            assert_eq!((text(message, &id), text(message, &method)), ("1", "ping"));
-            assert_eq!(text(message, &head.payload.unwrap()), r#"{"a":[1]}"#);
-        }
-    }
-
-    #[test]
-    fn reads_responses_quickly_and_strictly_alike() {
-        for (message, quickly) in [
-            (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[]}}"#, true),
-            (r#"{"id":17,"jsonrpc":"2.0","result":{"content":[]}}"#, true),
-            (r#"{"jsonrpc":"2.0","id":17,"error":{"code":1,"message":"no","data":{}}}"#, true),
-            (r#"{"jsonrpc":"2.0","id":17,"result":{"issues":[{"id":4}],"x":{}}}"#, true),
-            (r#"{"result":{"content":[]},"jsonrpc":"2.0","id":17}"#, true),
-            (r#"{"jsonrpc":"2.0","result":{"content":[]},"id":17}"#, true),
-            (r#"{"error":{"code":1,"message":"}"}, "id": 17, "jsonrpc" : "2.0" }"#, true),
-            (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[]},"x":1}"#, false),
-            (r#"{"x":{},"jsonrpc":"2.0","id":17,"result":{"content":[]}}"#, false),
-        ] {
-            let quick = leading_id(message.as_bytes()).or_else(|| trailing_id(message.as_bytes()));
-            assert_eq!(quick.is_some(), quickly, "{message}");
-            let quick = Head { unread: None, ..Head::read_quickly(message.as_bytes()).unwrap() };
-            assert_eq!(quick, Head::read(message.as_bytes()).unwrap(), "{message}");
-        }
-    }
-
-    /// Whatever a server appends, every parser of ours finds the host's id and nothing else.
-    #[test]
-    fn a_second_id_never_wins() {
-        let tails = [
-            "}}",
-            r#"},"id":2}"#,
-            r#"},"id":2,"x":{}}"#,
-            r#"},"\u0069d":2,"x":{}}"#,
-            r#"},"ID":2,"x":{}}"#,
-            r#"},"id":2,"jsonrpc":"2.0","id":1}"#,
-            r#"},"jsonrpc":"2.0","id":1}"#,
-            r#","t":"},\"id\":9"},"jsonrpc":"2.0","id":1}"#,
-        ];
-        for (start, tail) in [r#"{"jsonrpc":"2.0","id":1,"result":{"a":1"#, r#"{"result":{"a":1"#]
-            .into_iter()
-            .flat_map(|start| tails.map(|tail| (start, tail)))
-        {
-            let message = Bytes::from(format!("{start}{tail}"));
-            let Ok(head) = Head::read_quickly(&message) else { continue };
-            let at = start.len() - 5;
-            let sent = head.readdressed(&message, b"\"host\"", &[(at..at, b"\"n\":0,")]).into_bytes();
-            let seen: serde_json::Value = serde_json::from_slice(&sent).unwrap();
-            assert_eq!((&seen["id"], &seen["result"]["n"]), (&"host".into(), &0.into()), "{message:?}");
-            let last = sent.windows(5).rposition(|key| key.eq_ignore_ascii_case(b"\"id\":")).unwrap();
-            assert!(sent[last..].starts_with(b"\"id\":\"host\""), "{sent:?}");
-        }
-    }
-
-    #[test]
-    fn refuses_what_parsers_read_differently() {
-        let check = |message: &str, fault: &str, id: Option<&str>| {
-            let malformed = Head::read(message.as_bytes()).unwrap_err();
-            assert!(malformed.fault.to_string().contains(fault), "{message}: {}", malformed.fault);
-            assert_eq!(malformed.id.map(|id| &message[id]), id, "{message}");
-        };
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, "twice", Some("1"));
-        check(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#, "twice", None);
-        check(r#"{"jsonrpc":"2.0","id":1,"Method":"a"}"#, "must be written", Some("1"));
-        check(r#"{"jsonrpc":"1.0","id":"x","method":"a"}"#, "2.0", Some("\"x\""));
-        check(r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, "string or an integer", None);
-        check(r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, "string or an integer", None);
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#, "object", Some("1"));
-        check(r#"{"jsonrpc":"2.0","id":1}"#, "either", Some("1"));
-        check(r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#, "batch", None);
-        check("{\"jsonrpc\":\"2.0\"", "not valid JSON", None);
-        check(r#"{"jsonrpc":"2.0","id":1,"method":"a"} {}"#, "not valid JSON", None);
-        check("7", "object", None);
-    }
-
-    #[test]
-    fn tells_the_id_of_a_response_that_never_ended() {
-        let head = br#"{"jsonrpc":"2.0","id":12,"result":{"content":[{"type":"text","text":"aaaa"#;
-        assert_eq!(Head::id_of_truncated_response(head, b""), Some(&b"12"[..]));
-        let (start, end) = (br#"{"result":{"a":"x"#, br#"x"},"jsonrpc":"2.0","id":12}"#);
-        assert_eq!(Head::id_of_truncated_response(start, end), Some(&b"12"[..]));
-        assert_eq!(Head::id_of_truncated_response(start, br#"x"}}"#), None);
-    }
-}
+mod tests;

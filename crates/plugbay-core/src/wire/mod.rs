@@ -1,15 +1,20 @@
 //! JSON-RPC as bytes: the only place that knows how a message looks on the wire.
 //!
-//! A message travels as the bytes it arrived in. [`Framer`] cuts a stream into messages, [`Head`]
-//! finds the few fields a gateway needs, [`Draft`] and [`Frame`] replace them; the payload between
-//! is never rebuilt.
+//! A message travels as the bytes it arrived in. [`Framer`] cuts a stream into messages, [`Head`] checks
+//! them and finds the few fields a gateway needs, [`Draft`] and [`Frame`] replace them; the payload
+//! between is never rebuilt.
 
+#[cfg(test)]
+mod corpus;
 mod cursor;
 mod draft;
 mod frame;
 mod framing;
 mod head;
+mod letters;
+mod masks;
 mod queue;
+mod scan;
 mod sse;
 pub mod write;
 
@@ -19,6 +24,7 @@ pub use draft::{Draft, Hole};
 pub use frame::Frame;
 pub use framing::{Framer, Framing, Incoming, as_message};
 pub use head::{Fault, Head, Kind, Malformed, check_params};
+pub use letters::folds_to;
 pub use queue::Queue;
 pub use sse::{SseDecoder, SseItem};
 

@@ -31,7 +31,7 @@ pub struct SseDecoder {
     begun: bool,
 }
 
-/// The data of the event that is being read; its lines are put together with blanks, because a message
+/// The data of the event that is being read; its lines are put together with tabs, because a message
 /// is one line to everybody behind us.
 #[derive(Debug, Default)]
 enum Data {
@@ -43,6 +43,12 @@ enum Data {
 
 /// How much of an over-long message is kept to tell whose it was.
 const START_KEPT: usize = 1024;
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// Stands for the end of a line of data. A line feed would end the message where lines do.
+const BETWEEN_LINES: &[u8] = b"\t";
+const DATA: &[u8] = b"data:";
+/// A line that means nothing.
+const COMMENT: &[u8] = b":";
 
 impl SseDecoder {
     pub fn new(limit: usize) -> Self {
@@ -91,32 +97,60 @@ impl SseDecoder {
                 self.buffer.advance(1);
             }
         }
+        if !self.begun && self.buffer.len() >= BYTE_ORDER_MARK.len() {
+            self.begun = true;
+            if self.buffer.starts_with(BYTE_ORDER_MARK) {
+                self.buffer.advance(BYTE_ORDER_MARK.len());
+                self.searched = 0;
+            }
+        }
         let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
             self.give_up_on_long_line();
             return None;
         };
+        self.begun = true;
         let end = self.searched + found;
         self.after_return = self.buffer[end] == b'\r';
         let mut line = self.buffer.split_to(end + 1);
         line.truncate(end);
         self.searched = 0;
-        if !std::mem::replace(&mut self.begun, true) && line.starts_with("\u{feff}".as_bytes()) {
-            line.advance(3);
+        if self.is_too_long(&line) && !line.starts_with(DATA) {
+            line.truncate(0);
+            line.extend_from_slice(COMMENT);
         }
         Some(line)
     }
 
-    /// A line that is longer than any message may be is read on without being kept.
+    fn is_too_long(&self, line: &[u8]) -> bool {
+        line.len() > self.limit + 16
+    }
+
+    /// A line that is longer than any message may be is read on without being kept. Only data can be part of a message.
     fn give_up_on_long_line(&mut self) {
-        if self.buffer.len() > self.limit + 16 {
-            if !matches!(self.data, Data::TooLong(_)) {
-                let start = self.buffer.strip_prefix(b"data:".as_slice()).unwrap_or(&self.buffer);
-                self.data = Data::TooLong(Bytes::copy_from_slice(&start[..START_KEPT.min(start.len())]));
-            }
-            self.buffer.truncate(5); // what is left still reads as the same field
-            self.searched = self.buffer.len();
+        if !self.is_too_long(&self.buffer) {
+            return;
         }
+        let mut line = std::mem::take(&mut self.buffer);
+        let field = if line.starts_with(DATA) {
+            line.advance(DATA.len());
+            self.data_too_long(line.strip_prefix(b" ".as_slice()).unwrap_or(&line));
+            DATA
+        } else {
+            COMMENT
+        };
+        self.buffer.extend_from_slice(field); // the rest of the line goes on as the same field
+        self.searched = self.buffer.len();
+    }
+
+    fn data_too_long(&mut self, value: &[u8]) {
+        let before = match &self.data {
+            Data::None => Vec::new(),
+            Data::Some(data) => [&data[..START_KEPT.min(data.len())], BETWEEN_LINES].concat(),
+            Data::TooLong(_) => return,
+        };
+        let start = [&before, &value[..START_KEPT.min(value.len())]].concat();
+        self.data = Data::TooLong(Bytes::copy_from_slice(&start[..START_KEPT.min(start.len())]));
     }
 
     fn field(&mut self, mut line: BytesMut) -> Option<SseItem> {
@@ -142,7 +176,7 @@ impl SseDecoder {
         match &mut self.data {
             Data::None => self.data = Data::Some(value),
             Data::Some(data) => {
-                data.extend_from_slice(b" ");
+                data.extend_from_slice(BETWEEN_LINES);
                 data.extend_from_slice(&value);
             }
             Data::TooLong(_) => {}
@@ -204,10 +238,21 @@ mod tests {
         vec![
             event("", message("")),
             SseItem::Retry(Duration::from_millis(250)),
-            event("message", message("{\"a\": 1}")),
+            event("message", message("{\"a\":\t1}")),
             event("", message("{\"b\":2}")),
             event("", Incoming::NotText(Bytes::from_static(b"\xff"))),
         ]
+    }
+
+    #[test]
+    fn an_overlong_line_means_the_same_however_it_is_read() {
+        let long = "x".repeat(4000);
+        let stream = format!(": {long}\nid: {long}\nevent: {long}\ndata: {{}}\n\ndata: a\ndata: {long}\n\n");
+        let whole = items(&[stream.len()], 2000, stream.as_bytes());
+        assert_eq!(whole.0[0], event("", message("{}")), "comments and names are no part of a message");
+        for cut in [7, 50, 1000, 3000] {
+            assert_eq!(items(&[cut], 2000, stream.as_bytes()), whole, "reads of {cut} bytes");
+        }
     }
 
     #[test]

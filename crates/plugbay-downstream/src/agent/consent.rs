@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use plugbay_core::{
     surface::Effect,
+    text,
     wire::{Member, Members},
 };
 use serde_json::{Value, json};
@@ -54,11 +55,7 @@ fn elicitation(planned_call: &PlannedCall) -> Value {
 
 /// Nothing that cannot be seen may make a text read differently from what it says.
 fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control() && c != '\n'
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    text.chars().map(|c| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+    text.split('\n').map(text::visible).collect::<Vec<_>>().join("\n")
 }
 
 /// Nothing hides behind something long: where a file goes is seen whatever is in it.

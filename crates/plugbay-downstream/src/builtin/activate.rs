@@ -13,6 +13,7 @@ use plugbay_core::{
     failure::Failure,
     name::ServerName,
     signature::{LINE, Signature},
+    size_limit::TooLong,
     surface::{
         BuiltinTool, Found, Snapshot,
         activate::{self, Extent, State, Switch},
@@ -22,6 +23,7 @@ use plugbay_core::{
 };
 use tokio::{
     sync::mpsc,
+    task::yield_now,
     time::{sleep, timeout},
 };
 
@@ -32,14 +34,15 @@ use crate::{context::RequestContext, message::Request, respond, session::Session
 const SIGNATURES: usize = 2000;
 /// A server that is up says so before this.
 const AT_ONCE: Duration = Duration::from_millis(50);
-/// More names than a model writes by itself are not looked for.
-const MOST_NAMES: usize = 100;
 
 pub(super) fn switch(context: RequestContext<'_>, tool: BuiltinTool) {
     let owned = context.to_owned();
     let switching = async move {
         let context = owned.borrow();
-        let names = requested_names(context.request);
+        let names = match requested_names(context.request) {
+            Ok(names) => names,
+            Err(too_long) => return SwitchOutcome { done: Vec::new(), failed: vec![too_long.to_string()] },
+        };
         match tool {
             BuiltinTool::Activate => switch_on(context, &names).await,
             _ => switch_off(context.session, &names).await,
@@ -74,10 +77,8 @@ impl SwitchOutcome {
 }
 
 /// One name, several, or several in one text.
-fn requested_names(request: &Request) -> Vec<String> {
-    let arguments = Arguments::of(request);
-    let call_arguments = ["name", "names", "server", "servers"].map(|key| arguments.texts(key)).concat();
-    call_arguments.iter().flat_map(|text| parts(text)).take(MOST_NAMES + 1).collect()
+fn requested_names(request: &Request) -> Result<Vec<String>, TooLong> {
+    Arguments::of(request).names(&["name", "names", "server", "servers"], |text| parts(text).collect())
 }
 
 /// Parted by commas or spaces, but not within the braces of a pattern.
@@ -97,7 +98,7 @@ fn parts(text: &str) -> impl Iterator<Item = String> {
 async fn switch_on(context: RequestContext<'_>, names: &[String]) -> SwitchOutcome {
     let session = context.session;
     let down = wait_for_servers(context, names).await;
-    let (switches, failed) = resolve_switches(session, names);
+    let (switches, failed) = resolve_switches(session, names).await;
     let mut outcome = SwitchOutcome { done: Vec::new(), failed };
     let snapshot = session.snapshot();
     let view = session.host_view().view_of(&snapshot).0;
@@ -120,7 +121,10 @@ async fn switch_on(context: RequestContext<'_>, names: &[String]) -> SwitchOutco
         change(session, |active| working.iter().for_each(|switch| active.switch_on(switch))).await;
     }
     let snapshot = session.snapshot();
-    outcome.done.extend(working.iter().map(|switch| activated(session, &snapshot, switch)));
+    for (at, switch) in working.iter().enumerate() {
+        let_others_run(at).await;
+        outcome.done.push(activated(session, &snapshot, switch));
+    }
     outcome
 }
 
@@ -129,15 +133,22 @@ async fn switch_on(context: RequestContext<'_>, names: &[String]) -> SwitchOutco
 async fn wait_for_servers(context: RequestContext<'_>, names: &[String]) -> Down {
     let session = context.session;
     let snapshot = session.snapshot();
-    let names = &names[..names.len().min(MOST_NAMES)];
     let view = session.host_view().view_of(&snapshot).0;
-    let servers = names.iter().flat_map(|name| activate::concerned(name, &snapshot));
-    let servers =
-        servers.filter(|server| listed_elsewhere(snapshot.mode_of(server, &view)).is_none()).collect();
+    let mut servers = BTreeSet::new();
+    for (at, name) in names.iter().enumerate() {
+        let_others_run(at).await;
+        let concerned = activate::concerned(name, &snapshot).into_iter();
+        servers
+            .extend(concerned.filter(|server| listed_elsewhere(snapshot.mode_of(server, &view)).is_none()));
+    }
     let down = warmed_up(context, &servers).await;
     let snapshot = session.snapshot();
-    if names.iter().any(|name| activate::meant(name, &snapshot).is_err()) {
-        session.gateway().settled().await;
+    for (at, name) in names.iter().enumerate() {
+        let_others_run(at).await;
+        if activate::meant(name, &snapshot).is_err() {
+            session.gateway().settled().await;
+            break;
+        }
     }
     down
 }
@@ -154,7 +165,7 @@ fn listed_elsewhere(mode: Mode) -> Option<&'static str> {
 
 async fn switch_off(session: &Arc<Session>, names: &[String]) -> SwitchOutcome {
     let snapshot = session.snapshot();
-    let (switches, failed) = resolve_switches(session, names);
+    let (switches, failed) = resolve_switches(session, names).await;
     change(session, |active| {
         for switch in &switches {
             let tools = snapshot.names.of(&switch.server).map(|found| found.target.tool.clone());
@@ -184,13 +195,11 @@ fn deactivated(session: &Session, switch: &Switch) -> String {
     if pinned == 0 { off } else { format!("{off}; {pinned} pinned tools stay in the list") }
 }
 
-fn resolve_switches(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
+async fn resolve_switches(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
     let snapshot = session.snapshot();
     let (mut switches, mut unclear) = (Vec::new(), Vec::new());
-    if names.len() > MOST_NAMES {
-        return (switches, vec![format!("more than {MOST_NAMES} names: a pattern such as \"*\" is shorter")]);
-    }
-    for name in names {
+    for (at, name) in names.iter().enumerate() {
+        let_others_run(at).await;
         match activate::meant(name, &snapshot) {
             Ok(resolved) => switches.extend(resolved),
             Err(why) => unclear.push(why.to_string()),
@@ -204,6 +213,13 @@ fn resolve_switches(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<St
         });
     }
     (switches, unclear)
+}
+
+/// Lets other tasks run before the next one of several names or servers: in a large catalog, each takes a while.
+async fn let_others_run(at: usize) {
+    if at > 0 {
+        yield_now().await;
+    }
 }
 
 /// Servers that cannot be started, and why.

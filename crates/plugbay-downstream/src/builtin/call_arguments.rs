@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use plugbay_core::wire::{Members, Span, elements, string_value};
+use plugbay_core::{
+    size_limit::{self, TooLong},
+    wire::{Members, Span, elements, string_value},
+};
 
 use crate::message::Request;
 
@@ -39,6 +42,39 @@ impl<'a> Arguments<'a> {
 
     pub(super) fn text(&self, key: &str) -> Option<String> {
         string_value(self.raw(key)?).map(Cow::into_owned).filter(|text| !text.trim().is_empty())
+    }
+
+    /// A text that is no longer than this.
+    pub(super) fn text_within(&self, key: &'static str, limit: usize) -> Result<Option<String>, TooLong> {
+        // An escaped character takes up to six bytes for each that it is.
+        let raw = self.raw(key).unwrap_or_default();
+        if raw.len() > 2 + 6 * limit {
+            return Err(TooLong::text(key, raw.len(), limit));
+        }
+        let text = self.text(key);
+        text.as_deref().map_or(Ok(()), |text| size_limit::check_length(key, text, limit))?;
+        Ok(text)
+    }
+
+    /// The names below these keys: one text or a list of them, each taken apart by `parts`.
+    pub(super) fn names(
+        &self,
+        keys: &[&'static str],
+        parts: impl Fn(&str) -> Vec<String>,
+    ) -> Result<Vec<String>, TooLong> {
+        let mut names = Vec::new();
+        for key in keys {
+            let length = self.raw(key).map_or(0, <[u8]>::len);
+            if length > size_limit::ALL_NAMES {
+                return Err(TooLong::text(key, length, size_limit::ALL_NAMES));
+            }
+            for name in self.texts(key).iter().flat_map(|text| parts(text)) {
+                size_limit::check_length(key, &name, size_limit::NAME)?;
+                names.push(name);
+            }
+            size_limit::check_names(key, names.len())?;
+        }
+        Ok(names)
     }
 
     pub(super) fn whole(&self, key: &str) -> Option<usize> {

@@ -2,6 +2,7 @@
 
 use plugbay_core::{
     name::ServerName,
+    size_limit,
     surface::BuiltinPrompt,
     wire::{Members, string_value},
 };
@@ -40,7 +41,8 @@ fn prompt_result(
 ) -> Result<serde_json::Value, Refusal> {
     let argument = prompt.argument().map(|argument| {
         let missing = || Refusal::InvalidParams(format!("the argument {argument:?} is missing"));
-        Arguments::of(request).text(argument).ok_or_else(missing)
+        let text = Arguments::of(request).text_within(argument, size_limit::QUERY);
+        text.map_err(|too_long| Refusal::InvalidParams(too_long.to_string()))?.ok_or_else(missing)
     });
     let wanted = match (prompt, argument.transpose()?) {
         (BuiltinPrompt::Search, Some(query)) => search::found_locally(session, query),

@@ -7,6 +7,7 @@ use plugbay_core::{
     model::Model,
     name::ServerName,
     search::{reply, reply::Detail},
+    size_limit,
     surface::{BuiltinTool, Found, Skill, Snapshot, activate::server_meant, beside_search},
 };
 
@@ -26,30 +27,34 @@ pub(super) fn serve(context: RequestContext<'_>) {
     let session = context.session;
     let arguments = Arguments::of(context.request);
     let snapshot = session.snapshot();
-    let server = match arguments.text("server").map(|server| resolve_server(&server, &snapshot)).transpose() {
-        Ok(server) => server,
-        Err(reply) => return context.text(&Err(reply)),
+    let text = |key, limit| arguments.text_within(key, limit).map_err(|too_long| too_long.to_string());
+    let server = text("server", size_limit::NAME);
+    let server =
+        server.and_then(|server| server.map(|server| resolve_server(&server, &snapshot)).transpose());
+    let (server, query) = match (server, text("query", size_limit::QUERY)) {
+        (Ok(server), Ok(query)) => (server, query),
+        (Err(reply), _) | (_, Err(reply)) => return context.text(&Err(reply)),
     };
     let limit = arguments.whole("limit").map(|limit| limit.clamp(1, MOST_HITS));
     let detail = if arguments.is_true("detail") { Detail::Full } else { Detail::Brief };
-    let query = match (arguments.text("query"), &server) {
+    let query = match (query, server.clone()) {
         (Some(query), _) => query,
         (None, Some(server)) => {
-            let tools = all_of(server, &snapshot, limit.unwrap_or(MOST_HITS), detail);
-            return context.text(&Ok(tools));
+            let (is_large, limit) = (snapshot.tool_index.is_large(), limit.unwrap_or(MOST_HITS));
+            return context.text_made(is_large, move |_| Ok(all_of(&server, &snapshot, limit, detail)));
         }
         (None, None) => {
             return context.text(&Err("\"query\" is missing: say what the tool should do".to_owned()));
         }
     };
-    let tool_index = Arc::clone(&snapshot.tool_index);
+    let searched = snapshot.clone();
     let search = Search {
         request: RankRequest { query, server, limit: limit.unwrap_or(snapshot.layout.settings.search_limit) },
         snapshot,
         detail,
         owner: None,
     };
-    context.when_searchable(&tool_index, |context| search.begin(context));
+    context.when_searchable(&searched, |context| search.begin(context));
 }
 
 /// The server of this name, if it has listed its tools.
@@ -91,7 +96,7 @@ struct Search {
 impl Search {
     fn begin(self, context: RequestContext<'_>) {
         match context.gateway().ranker.choice() {
-            None => self.answer(context, &[]),
+            None => self.answer(context, Arc::default()),
             Some(choice) => self.with_model(context, choice),
         }
     }
@@ -105,12 +110,12 @@ impl Search {
                 self.owner = Some(session.owner().0);
                 Arc::new(HostModel { session: Arc::clone(session), sink: Arc::clone(sink) })
             }
-            Chosen::Host => return self.answer(context, &[]),
+            Chosen::Host => return self.answer(context, Arc::default()),
         };
         let ranker = &session.gateway().ranker;
         match ranker.cached(&self.request, self.owner, &self.snapshot.tool_index) {
-            Some(names) => self.answer(context, &names),
-            None if ranker.is_backing_off(self.owner) => self.answer(context, &[]),
+            Some(names) => self.answer(context, names),
+            None if ranker.is_backing_off(self.owner) => self.answer(context, Arc::default()),
             None => self.ask(context, model, deadline),
         }
     }
@@ -125,13 +130,15 @@ impl Search {
             (self, names)
         };
         context.later(asking, |context, (search, names)| {
-            search.answer(context, names.as_deref().unwrap_or_default());
+            search.answer(context, names.unwrap_or_default());
         });
     }
 
     /// `names` are the model's.
-    fn answer(&self, context: RequestContext<'_>, names: &[String]) {
-        context.text(&Ok(found(context.session, &self.snapshot, &self.request, names, self.detail)));
+    fn answer(self, context: RequestContext<'_>, names: Arc<[String]>) {
+        context.text_made(self.snapshot.tool_index.is_large(), move |session| {
+            Ok(found(session, &self.snapshot, &self.request, &names, self.detail))
+        });
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use plugbay_core::{
     name::ServerName,
+    size_limit,
     surface::{BuiltinTool, Skill, SkillPlace, Snapshot},
     wire::{Members, elements, string_value},
 };
@@ -18,7 +19,7 @@ const FILES: usize = 100;
 
 /// The URI of the skill, or of the file of one, that a call names. A skill's name will do, if no tool has it.
 pub(super) fn wanted(snapshot: &Snapshot, request: &Request) -> Option<String> {
-    let name = Arguments::of(request).text("name")?;
+    let name = Arguments::of(request).text_within("name", size_limit::URI).ok()??;
     let name = name.trim();
     if name.contains("://") {
         return is_readable(snapshot, name).then(|| name.to_owned());

@@ -6,6 +6,7 @@ use plugbay_core::{
     arguments::{self, Envelope, NoCall, ResolvedTool},
     name::ServerName,
     policy::Patterns,
+    size_limit::{self, TooLong},
     surface::{
         AgentAccess, BuiltinTool, Snapshot,
         suite::{self, Wanted},
@@ -29,6 +30,10 @@ use crate::{
 
 /// As many as a narrowed introspection shows.
 const FOUND: usize = 10;
+/// So many characters of an unknown action are told.
+const MOST_ACTION: usize = 40;
+/// So few names are looked up in a moment.
+const FEW_NAMES: usize = 8;
 
 /// Answers from the catalog. plugbay waits only for a server that never connected.
 pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
@@ -44,21 +49,16 @@ pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
 
 /// `down`: the servers that were waited for in vain.
 fn serve_now(context: RequestContext<'_>, server: &ServerName, down: &Down) {
-    let RequestContext { session, request, .. } = context;
+    let request = context.request;
     let snapshot = context.snapshot();
     if let Some(reason) = unlisted(&snapshot, server, down) {
         return context.text(&Err(reason));
     }
     let reply = match action(request) {
-        // A query has to be searched for.
-        Action::Introspect if query(request).is_some() => {
-            let server = server.clone();
-            return context.when_searchable(&snapshot.tool_index, move |context| {
-                let RequestContext { session, request, .. } = context;
-                context.text(&introspect(session, &session.snapshot(), request, &server));
-            });
-        }
-        Action::Introspect => introspect(session, &snapshot, request, server),
+        Action::Introspect => match Introspection::requested(request) {
+            Ok(wanted) => return introspect(context, snapshot, server.clone(), wanted),
+            Err(too_long) => Err(too_long.to_string()),
+        },
         Action::Call => match call(context, &snapshot, server) {
             Ok(SuiteCall::Call(route)) => return dispatch::forward(context, &route),
             Ok(SuiteCall::Agent(wanted)) => return agent::begin(context, wanted),
@@ -84,6 +84,7 @@ fn unlisted(snapshot: &Snapshot, server: &ServerName, down: &Down) -> Option<Str
 enum Action {
     Introspect,
     Call,
+    /// The beginning of what was said.
     Unknown(String),
 }
 
@@ -96,7 +97,7 @@ fn action(request: &Request) -> Action {
     match arguments.text("action").map(|word| word.trim().to_lowercase()) {
         Some(word) if word == "introspect" => Action::Introspect,
         Some(word) if word == "call" => Action::Call,
-        Some(word) => Action::Unknown(word),
+        Some(word) => Action::Unknown(word.chars().take(MOST_ACTION).collect()),
         None if [&arguments, &arguments.object("args")].iter().any(|one| one.text("subtool").is_some()) => {
             Action::Call
         }
@@ -109,30 +110,59 @@ fn action(request: &Request) -> Action {
     }
 }
 
-fn introspect(
+/// What is wanted of a server's tools.
+struct Introspection {
+    query: Option<String>,
+    names: Vec<String>,
+    detail: bool,
+}
+
+impl Introspection {
+    /// What is wanted may stand below `args` too: a model puts it where it puts everything else.
+    fn requested(request: &Request) -> Result<Self, TooLong> {
+        let outer = Arguments::of(request);
+        let either = [&outer, &outer.object("args")];
+        let by_commas = |text: &str| text.split(',').map(|name| name.trim().to_owned()).collect();
+        let (mut query, mut names) = (None, Vec::new());
+        for arguments in either {
+            query = query.or(arguments.text_within("query", size_limit::QUERY)?);
+            names.extend(arguments.names(&["names", "subtool"], by_commas)?);
+        }
+        size_limit::check_names("names", names.len())?;
+        Ok(Self { query, names, detail: either.iter().any(|arguments| arguments.is_true("detail")) })
+    }
+}
+
+fn introspect(context: RequestContext<'_>, snapshot: Snapshot, server: ServerName, wanted: Introspection) {
+    let takes_long = snapshot.tool_index.is_large() || wanted.names.len() > FEW_NAMES;
+    // A query has to be searched for.
+    if wanted.query.is_some() {
+        let searched = snapshot.clone();
+        return context.when_searchable(&searched, move |context| {
+            context.text_made(takes_long, move |session| introspected(session, &snapshot, &server, &wanted));
+        });
+    }
+    context.text_made(takes_long, move |session| introspected(session, &snapshot, &server, &wanted));
+}
+
+fn introspected(
     session: &Session,
     snapshot: &Snapshot,
-    request: &Request,
     server: &ServerName,
+    wanted: &Introspection,
 ) -> Result<String, String> {
-    // What is wanted may stand below `args` too: a model puts it where it puts everything else.
-    let outer = Arguments::of(request);
-    let inner = outer.object("args");
-    let either = [&outer, &inner];
-    let call_arguments =
-        either.map(|arguments| [arguments.texts("names"), arguments.texts("subtool")]).concat().concat();
-    let names: Vec<&str> = call_arguments.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
-    let tools = match query(request) {
+    let Introspection { query, names, detail } = wanted;
+    let tools = match query {
         Some(query) => {
             let all = snapshot.names.of(server).count();
-            let found = snapshot.tool_index.search(&query, all, Some(server), session.gateway().table);
+            let found = snapshot.tool_index.search(query, all, Some(server), session.gateway().table);
             Some(found.into_iter().map(|(found, _)| found.target.tool.clone()).collect())
         }
         None if names.is_empty() => None,
-        None => Some(named(snapshot, server, &names)?),
+        None => Some(named(snapshot, server, names)?),
     };
     // A named tool is described in full.
-    let full = either.iter().any(|arguments| arguments.is_true("detail")) || !names.is_empty();
+    let full = *detail || !names.is_empty();
     let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
     let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
     let mut text = suite::introspect(server, snapshot, &Wanted { full, tools, most });
@@ -142,13 +172,8 @@ fn introspect(
     Ok(text)
 }
 
-fn query(request: &Request) -> Option<String> {
-    let outer = Arguments::of(request);
-    outer.text("query").or_else(|| outer.object("args").text("query"))
-}
-
 /// Tools by name, however written, or by pattern.
-fn named(snapshot: &Snapshot, server: &ServerName, names: &[&str]) -> Result<Vec<String>, String> {
+fn named(snapshot: &Snapshot, server: &ServerName, names: &[String]) -> Result<Vec<String>, String> {
     let mut tools = Vec::new();
     for name in names {
         let patterns = Patterns::compile([name]).ok().filter(|_| name.contains(['*', '?', '{', '[']));
@@ -192,9 +217,12 @@ fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -
     if let Some(target) = call.tool.tool.as_ref().map(|tool| tool.target().clone()) {
         return inner_route(context, snapshot, &target, call, mode).map(SuiteCall::Call);
     }
-    let query = Arguments::within(&call.arguments).text("query");
+    let query = Arguments::within(&call.arguments).text_within("query", size_limit::REQUEST);
+    let query = query.map_err(|too_long| too_long.to_string())?;
     let query = query.or_else(|| sentence(&call.arguments).filter(|_| mode == arguments::Mode::Repair));
     let query = query.ok_or("\"args\" must hold \"query\": what you want done, in words")?;
+    size_limit::check_length("query", &query, size_limit::REQUEST)
+        .map_err(|too_long| too_long.to_string())?;
     Ok(SuiteCall::Agent(AgentRequest { query, server: Some(server.to_string()) }))
 }
 

@@ -91,12 +91,11 @@ pub(super) fn item_subscriptions(
     if !ids.is_empty() && !request.knows_tasks() {
         return Err(Refusal::MissingTasks);
     }
-    let subscription = request.message.slice(request.id.clone());
     let catalog = session.snapshot().catalog;
     let item = |span: Span| {
         let shown = string_value(request.raw(&span))?;
         let (server, target) = tasks::subscription_target(&shown, &catalog, &session.owner())?;
-        Some(ItemSubscription::task(server, target, request.message.slice(span), subscription.clone()))
+        Some(ItemSubscription::task(server, target, request.raw(&span), request.id()))
     };
     Ok(ids.into_iter().filter_map(item).collect())
 }

@@ -18,6 +18,7 @@ use super::{
     listen::Address,
     negotiate::{Ambiguous, single},
     reject::Rejection,
+    shares::Share,
 };
 use crate::{principal::Account, seal::Owner};
 
@@ -27,20 +28,36 @@ use crate::{principal::Account, seal::Owner};
 /// of a named one, and that of an access token is computed from its subject. Every process with these tokens has the
 /// same, and the holder of one token cannot compute it, so cannot forge what is sealed with it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Caller {
-    owner: Owner,
+pub(super) struct Identity {
+    pub(super) owner: Owner,
     account: Arc<Account>,
 }
 
+/// A caller with what it may use of this process.
+#[derive(Debug, Clone)]
+#[cfg_attr(test, derive(Default))]
+pub(super) struct Caller {
+    identity: Identity,
+    share: Arc<Share>,
+}
+
 impl Caller {
+    pub(super) fn new(identity: Identity, share: Arc<Share>) -> Self {
+        Self { identity, share }
+    }
+
     /// The owner of the caller's suspended calls.
     pub(super) fn owner(&self) -> Owner {
-        self.owner
+        self.identity.owner
     }
 
     /// What the gateway knows of the caller.
     pub(super) fn account(&self) -> &Arc<Account> {
-        &self.account
+        &self.identity.account
+    }
+
+    pub(super) fn share(&self) -> &Arc<Share> {
+        &self.share
     }
 }
 
@@ -156,7 +173,7 @@ impl Access {
     }
 
     /// For every route that is not about our own health.
-    pub(super) async fn check_token(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
+    pub(super) async fn check_token(&self, headers: &HeaderMap) -> Result<Identity, Rejection> {
         if !self.callers.is_guarded() {
             return Ok(self.caller(Owner::default()));
         }
@@ -173,7 +190,7 @@ impl Access {
     }
 
     /// The caller of a token that this gateway itself has made or was given.
-    fn known(&self, token: &str) -> Result<Option<Caller>, Rejection> {
+    fn known(&self, token: &str) -> Result<Option<Identity>, Rejection> {
         let given: [u8; 32] = Sha256::digest(token).into();
         // All are compared, so that the time tells nothing of which it was.
         let known = self.tokens.iter().fold(Choice::from(0), |known, token| known | token.ct_eq(&given));
@@ -192,14 +209,14 @@ impl Access {
         &self,
         authorization: &Arc<Authorization>,
         token: &str,
-    ) -> Result<Caller, Rejection> {
+    ) -> Result<Identity, Rejection> {
         let verified = authorization.verifier().verify(token).await;
         let token = verified.map_err(|error| Rejection::of_access_token(authorization, error))?;
         if let Some(scope) = authorization.scopes().lacking(&token.scopes) {
             return Err(Rejection::missing_scope(Some(authorization), b"null", &scope));
         }
         let (owner, account) = self.callers.admit(authorization, &token);
-        Ok(Caller { owner, account })
+        Ok(Identity { owner, account })
     }
 
     /// How callers are authorized now by an authorization server.
@@ -211,8 +228,8 @@ impl Access {
         self.callers.clone()
     }
 
-    fn caller(&self, owner: Owner) -> Caller {
-        Caller { owner, account: self.callers.account(owner) }
+    fn caller(&self, owner: Owner) -> Identity {
+        Identity { owner, account: self.callers.account(owner) }
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -310,7 +327,7 @@ mod tests {
         let caller = |tokens: [&str; 2], token: &str| {
             let access =
                 Access::new(&"[::1]:1".parse().unwrap(), vec![], vec![], &tokens.map(str::to_owned)).unwrap();
-            access.known(token).ok().flatten().unwrap().owner()
+            access.known(token).ok().flatten().unwrap().owner
         };
         let one = caller(["one", "two"], "one");
         assert_eq!(one, caller(["two", "one"], "one"));

@@ -1,6 +1,6 @@
 //! Reads the body of a request: of limited size, in limited time, as one line of text.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -11,15 +11,20 @@ use hyper::{
 use plugbay_core::wire::{Fault, Head, Malformed};
 use tokio::time::timeout;
 
-use super::{Shared, reject::Rejection};
-use crate::{budget::Reservation, refusal::Refusal};
+use super::{Shared, access::Caller, reject::Rejection};
+use crate::{
+    budget::{Budget, Reservation},
+    refusal::Refusal,
+};
 
 /// For the whole body, however it drips.
 const TIME: Duration = Duration::from_secs(60);
 
-pub(super) async fn read(shared: &Arc<Shared>, body: Incoming) -> Result<Bytes, Rejection> {
-    let mut held = shared.budget.reserve(0);
-    let Ok(bytes) = timeout(TIME, collect(shared, body, &mut held)).await else {
+/// Counts its bytes among those of the caller, for as long as they live.
+pub(super) async fn read(shared: &Shared, caller: &Caller, body: Incoming) -> Result<Bytes, Rejection> {
+    let budget = caller.share().memory.session();
+    let mut held = budget.reserve(0);
+    let Ok(bytes) = timeout(TIME, collect(shared, caller, body, (&budget, &mut held))).await else {
         let why = "the body of the request took too long";
         return Err(Rejection::new(StatusCode::REQUEST_TIMEOUT, why).closing());
     };
@@ -28,9 +33,10 @@ pub(super) async fn read(shared: &Arc<Shared>, body: Incoming) -> Result<Bytes, 
 }
 
 async fn collect(
-    shared: &Arc<Shared>,
+    shared: &Shared,
+    caller: &Caller,
     mut body: Incoming,
-    held: &mut Reservation,
+    (budget, held): (&Budget, &mut Reservation),
 ) -> Result<BytesMut, Rejection> {
     let limit = shared.gateway.settings().message_limit;
     let too_long = || malformed(StatusCode::PAYLOAD_TOO_LARGE, Fault::TooLong(limit)).closing();
@@ -45,9 +51,9 @@ async fn collect(
         if bytes.len() + data.len() > limit {
             return Err(too_long());
         }
-        if !shared.budget.has_room() {
-            let why = "hosts leave too much unread";
-            return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why).closing());
+        if !budget.has_room_for(data.len()) {
+            let why = "this caller leaves too much unread, or has too many bytes of requests in flight";
+            return Err(caller.share().reject(b"null", why).closing());
         }
         held.grow(data.len());
         bytes.extend_from_slice(&data);
@@ -70,7 +76,7 @@ fn one_line(mut bytes: BytesMut) -> Result<Bytes, Fault> {
 }
 
 fn malformed(status: StatusCode, fault: Fault) -> Rejection {
-    Rejection::of(status, b"null", &Refusal::Malformed(Malformed { id: None, fault }))
+    Rejection::of(status, b"null", &Refusal::Malformed(Malformed::from(fault)))
 }
 
 #[cfg(test)]

@@ -4,9 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
-use super::{Shared, listen::Stream, route};
+use super::{
+    Shared,
+    connections::{BusyBody, Connection},
+    listen::Stream,
+    route,
+};
 use crate::write_timeout::{TAKES_NOTHING, WriteTimeout};
 
 /// From the end of one request, or the opening, to the whole head of the next.
@@ -18,10 +23,19 @@ pub(super) async fn run(
     shared: Arc<Shared>,
     stream: Stream,
     mut draining: watch::Receiver<bool>,
-    _slot: OwnedSemaphorePermit,
+    connection: Connection,
 ) {
-    let stream = WriteTimeout::new(stream, TAKES_NOTHING, Arc::clone(&shared.budget));
-    let service = service_fn(move |request| route::answer(Arc::clone(&shared), request));
+    let stream = WriteTimeout::new(stream, TAKES_NOTHING, connection.budget.clone());
+    let us = Arc::new(connection);
+    let own = Arc::clone(&us);
+    let service = service_fn(move |request| {
+        let (shared, us) = (Arc::clone(&shared), Arc::clone(&own));
+        async move {
+            let busy = us.begin();
+            let answered = route::answer(shared, &us, request).await;
+            answered.map(|response| response.map(|body| BusyBody { body, _busy: busy }))
+        }
+    });
     // A host that closes its end ends its request too: hyper then drops what `route` is doing for it.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -34,6 +48,13 @@ pub(super) async fn run(
         ended = &mut connection => ended,
         () = told_to_end => {
             connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        () = us.evicted() => {
+            if !us.is_busy() {
+                return;
+            }
+            connection.as_mut().graceful_shutdown(); // a request came in this very moment
             connection.await
         }
     };

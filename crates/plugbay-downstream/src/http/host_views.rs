@@ -8,14 +8,15 @@ use std::{
 };
 
 use hyper::Uri;
+use plugbay_core::fair::{Removable, gives_way};
 use tokio::time::Instant;
 
 use crate::{
     host_view::{HostView, Persistence},
+    limits::HOST_VIEWS as LIMIT,
     seal::Owner,
 };
 
-const LIMIT: usize = 1024;
 const LONGEST_NAME: usize = 64;
 /// A host without requests for this long counts as disconnected.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(3600);
@@ -51,8 +52,7 @@ impl HostViews {
         let (mut host_views, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if host_views.len() >= LIMIT
             && !host_views.contains_key(&key)
-            && let Some(oldest) =
-                host_views.iter().min_by_key(|(_, entry)| entry.at).map(|(oldest, _)| oldest.clone())
+            && let Some(oldest) = gives_way(owner, host_views.iter().map(removable)).cloned()
         {
             host_views.remove(&oldest);
         }
@@ -73,6 +73,10 @@ impl HostViews {
             idle < IDLE
         });
     }
+}
+
+fn removable<'a>((key, entry): (&'a Key, &Entry)) -> (Owner, Option<Removable<&'a Key, Instant>>) {
+    (key.owner, Some(Removable { key, used: entry.at }))
 }
 
 /// The name that `?desk=NAME` gives.
@@ -140,5 +144,19 @@ mod tests {
         }
         assert_eq!(host_views.0.lock().unwrap().len(), LIMIT);
         assert!(!Arc::ptr_eq(&first, &of(0)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_with_many_host_views_loses_its_own() {
+        let host_views = HostViews::default();
+        let of = |owner: u8, name: usize| {
+            host_views.of(Owner([owner; 32]), &format!("/mcp?desk={name}").parse().unwrap(), None)
+        };
+        let first = of(1, 0);
+        for name in 0..2 * LIMIT {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            of(2, name);
+        }
+        assert!(Arc::ptr_eq(&first, &of(1, 0)), "another caller's view was dropped");
     }
 }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     dispatch,
+    limits::CALLS_OF_SESSION,
     message::{Notification, Request, Response as HostResponse},
     outbox::Outbox,
     refusal::Refusal,
@@ -25,8 +26,6 @@ use crate::{
     session::Session,
 };
 
-/// Requests of one session that wait for their answers at a time.
-const IN_FLIGHT: usize = 128;
 const LAST_EVENT: &str = "last-event-id";
 
 pub(super) fn open(
@@ -37,13 +36,13 @@ pub(super) fn open(
 ) -> Result<Response<Body>, Rejection> {
     let id = random_id()?;
     let gateway = shared.enter_new(caller, headers, &id)?;
-    let budget = shared.sessions.share();
+    let budget = caller.share().memory.session();
     let sink = Arc::new(Outbox::for_request(&budget));
     let session = Session::shared(caller.owner(), gateway, Outbox::for_notifications(&budget));
     dispatch::serve(&session, &sink, request)
         .map_err(|refusal| Rejection::of(StatusCode::BAD_REQUEST, request.id(), &refusal))?;
     shared.live_sessions.add(&session);
-    shared.sessions.add(id.clone(), caller.owner(), session, budget)?;
+    shared.sessions.add(id.clone(), caller, session, budget)?;
     // `initialize` is answered by ourselves, and so at once.
     let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &Refusal::ShuttingDown));
     let mut response = reply::json(StatusCode::OK, &answer);
@@ -87,16 +86,15 @@ pub(super) async fn serve(
     request: &Request,
 ) -> Result<Response<Body>, Rejection> {
     let http_session = shared.sessions.find(headers, caller)?;
-    if http_session.session.in_flight() >= IN_FLIGHT {
-        let why = "this session has too many requests in flight";
-        return Err(Rejection::busy(StatusCode::TOO_MANY_REQUESTS, request.id(), why));
+    if http_session.session.in_flight() >= CALLS_OF_SESSION {
+        return Err(caller.share().reject(request.id(), "this session has too many requests in flight"));
     }
-    if !http_session.budget.has_room() {
-        let why = "this session leaves too much unread";
-        return Err(Rejection::busy(StatusCode::TOO_MANY_REQUESTS, request.id(), why));
+    if !http_session.has_room() {
+        return Err(caller.share().reject(request.id(), "this session leaves too much unread"));
     }
     let outbox = if wants.stream { Outbox::for_request } else { Outbox::for_answer };
-    let sink = Arc::new(outbox(&http_session.budget));
+    let slot = caller.share().begin_call(request.id())?;
+    let sink = Arc::new(outbox(&http_session.budget).counted(slot));
     if let Err(refusal) = dispatch::serve(&http_session.session, &sink, request) {
         sink.answer(respond::error(request.id(), &refusal));
     }

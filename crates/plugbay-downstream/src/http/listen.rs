@@ -2,21 +2,20 @@
 
 use std::{
     fs, io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
     pin::Pin,
     str::FromStr,
 };
 
-use rustix::{
-    fs::Mode,
-    process::{Resource, getrlimit, setrlimit, umask},
-};
+use rustix::{fs::Mode, process::umask};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener},
 };
+
+use crate::descriptors;
 
 /// A connection, wherever it comes from.
 pub type Stream = Pin<Box<dyn Connection>>;
@@ -24,9 +23,31 @@ pub type Stream = Pin<Box<dyn Connection>>;
 pub trait Connection: AsyncRead + AsyncWrite + Send {}
 impl<S: AsyncRead + AsyncWrite + Send> Connection for S {}
 
+/// The other end of a connection, as far as it tells callers without a token apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// A process of this user, by a Unix socket.
+    Local,
+    /// An IPv4 address, or the network of an IPv6 address: its other half is free to choose.
+    Address(IpAddr),
+}
+
+impl Peer {
+    fn at(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V6(address) if !address.is_loopback() => {
+                let mut octets = address.octets();
+                octets[8..].fill(0);
+                octets.into()
+            }
+            address => address,
+        })
+    }
+}
+
 /// A source of connections.
 pub trait Accept {
-    fn accept(&mut self) -> impl Future<Output = io::Result<Stream>> + Send;
+    fn accept(&mut self) -> impl Future<Output = io::Result<(Stream, Peer)>> + Send;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,30 +133,21 @@ impl Listener {
 }
 
 impl Accept for Listener {
-    async fn accept(&mut self) -> io::Result<Stream> {
+    async fn accept(&mut self) -> io::Result<(Stream, Peer)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, address) = listener.accept().await?;
                 prepare(&stream);
-                Ok(Box::pin(stream))
+                Ok((Box::pin(stream), Peer::at(address.ip())))
             }
-            Self::Unix(listener, _) => Ok(Box::pin(listener.accept().await?.0)),
+            Self::Unix(listener, _) => Ok((Box::pin(listener.accept().await?.0), Peer::Local)),
         }
     }
 }
 
-/// How many connections can be open at a time. Systems allow a process few descriptors unless it asks
-/// for more, and our servers need some too.
+/// How many connections can be open at a time: servers need descriptors too.
 pub(super) fn connection_limit() -> usize {
-    const WANTED: u64 = 8192;
-    let mut limit = getrlimit(Resource::Nofile);
-    let allowed = limit.maximum.unwrap_or(WANTED).min(WANTED);
-    if limit.current.is_some_and(|current| current < allowed) {
-        limit.current = Some(allowed);
-        let _ = setrlimit(Resource::Nofile, limit);
-    }
-    let current = getrlimit(Resource::Nofile).current.unwrap_or(WANTED);
-    usize::try_from(current.min(WANTED) / 2).unwrap_or(1).max(1)
+    (descriptors::raise_limit() / 2).max(1)
 }
 
 /// Small answers leave at once; a host whose machine has vanished is noticed by its silence. Without
@@ -204,6 +216,15 @@ mod tests {
         assert_eq!(read("unix:/run/x"), Some(Address::Unix("/run/x".into())));
         assert!(read("[::]:1").is_some_and(|address| !address.is_local()));
         assert_eq!(["", "unix:", "example.com:80", "127.0.0.1", "99999"].map(read), [const { None }; 5]);
+    }
+
+    #[test]
+    fn peers_are_told_apart_by_what_they_cannot_choose() {
+        let peer = |text: &str| Peer::at(text.parse().unwrap());
+        assert_eq!(peer("2001:db8::1"), peer("2001:db8::ffff:1"));
+        assert_ne!(peer("2001:db8::1"), peer("2001:db8:0:1::1"));
+        assert_eq!(peer("::ffff:10.0.0.1"), peer("10.0.0.1"));
+        assert_ne!(peer("10.0.0.1"), peer("10.0.0.2"));
     }
 
     #[tokio::test]

@@ -38,7 +38,7 @@ pub async fn serve_metrics(mut listener: impl Accept, access: Access, page: Metr
     loop {
         tokio::select! {
             accepted = listener.accept(), if open.len() < CONNECTIONS => match accepted {
-                Ok(stream) => drop(open.spawn(connection(stream, Arc::clone(&access), Arc::clone(&page)))),
+                Ok((stream, _)) => drop(open.spawn(connection(stream, Arc::clone(&access), Arc::clone(&page)))),
                 Err(error) => {
                     tracing::warn!("a connection to the metrics could not be accepted: {error}");
                     sleep(NO_DESCRIPTORS).await;

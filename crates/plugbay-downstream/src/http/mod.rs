@@ -5,6 +5,7 @@ mod authorization;
 mod body;
 mod callers;
 mod connection;
+mod connections;
 mod cors;
 mod host_views;
 mod legacy;
@@ -21,6 +22,7 @@ mod route;
 mod server_card;
 mod session_key;
 mod sessions;
+mod shares;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use plugbay_core::capabilities::ClientCapabilities;
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::watch,
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
@@ -39,26 +41,29 @@ use tokio::{
 pub use access::{Access, Unguarded};
 pub use authorization::{Authorization, AuthorizationTerms, Authorizations};
 pub use callers::{NamedToken, NamedTokens};
-pub use listen::{Accept, Address, AddressError, Listener, Stream};
+pub use listen::{Accept, Address, AddressError, Listener, Peer, Stream};
 pub use metrics::{MetricsPage, serve_metrics};
 
 use crate::{
-    budget::{Budget, UNREAD_BY_ALL},
     gateway::Gateway,
+    limits::{SESSIONS, UNREAD_BY_ALL},
     outbox::Outbox,
     principal::Account,
     refusal::Refusal,
     session::Session,
 };
+use access::{Caller, Identity};
 use callers::Gone;
+use connections::Connections;
 use host_views::HostViews;
 use live_sessions::LiveSessions;
 use reject::Rejection;
 use sessions::Sessions;
+use shares::{Share, Shares, Spender};
 use tools_api::InFlight;
 
-/// How long calls in flight may go on after we are told to stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(30);
+/// How long calls in flight may go on after we are told to stop, unless the configuration says otherwise.
+const DRAIN: Duration = Duration::from_secs(30);
 /// How long hosts may then take to read what is left.
 const LAST_READ: Duration = Duration::from_secs(5);
 /// How often sessions and streams that nobody came back for are looked for.
@@ -74,7 +79,7 @@ struct Shared {
     live_sessions: LiveSessions,
     /// Calls by the plain API.
     in_flight: InFlight,
-    budget: Arc<Budget>,
+    shares: Shares,
     metrics: Option<MetricsPage>,
 }
 
@@ -100,6 +105,16 @@ impl Shared {
         });
     }
 
+    /// A caller with its share, and drops what it wastes if that is much.
+    fn spending(&self, identity: Identity, peer: &Share) -> Caller {
+        let spender = if self.access.is_guarded() { Spender::Caller(identity.owner) } else { peer.spender };
+        let share = self.shares.of(spender);
+        if share.memory.is_under_pressure() && share.may_reclaim() {
+            self.sessions.reclaim(&share);
+        }
+        Caller::new(identity, share)
+    }
+
     /// Rejects a request that the access token of its caller does not allow, if that is its answer.
     fn check_scope(&self, sink: &Outbox, id: &[u8]) -> Result<(), Rejection> {
         let Some(Refusal::MissingScope { scope }) = sink.refusal() else { return Ok(()) };
@@ -110,17 +125,18 @@ impl Shared {
 /// What hosts may use of this machine, all together.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections open at a time; more wait outside.
+    /// Connections open at a time.
     pub connections: usize,
-    /// Bytes of requests and answers that wait to be sent on. At a quarter of it whoever reads nothing is
-    /// let go early; at its end requests are turned away, and answers too.
+    /// Bytes of requests and answers that wait to be sent on.
     pub waiting: usize,
+    /// Sessions of hosts that open one.
+    pub sessions: usize,
 }
 
 impl Limits {
     /// As many connections as the system allows, within reason.
     pub fn detect() -> Self {
-        Self { connections: listen::connection_limit(), waiting: UNREAD_BY_ALL }
+        Self { connections: listen::connection_limit(), waiting: UNREAD_BY_ALL, sessions: SESSIONS }
     }
 }
 
@@ -139,19 +155,18 @@ pub async fn serve(
         gateway.servers.client_capabilities_grew();
     }
     gateway.host_events.opened.notify_one();
-    let budget = Budget::new(limits.waiting);
-    let sessions = Sessions::new(Arc::clone(&budget));
+    let refused = Arc::clone(&gateway.principal.refused);
     let shared = Arc::new(Shared {
         gateway,
         access,
-        sessions,
+        sessions: Sessions::new(limits.sessions),
         host_views: HostViews::default(),
         live_sessions: LiveSessions::default(),
         in_flight: InFlight::default(),
-        budget,
+        shares: Shares::new(limits, refused),
         metrics,
     });
-    let slots = Arc::new(Semaphore::new(limits.connections));
+    let connections = Connections::new(limits.connections);
     let (drain, draining) = watch::channel(false);
     let mut open = JoinSet::new();
     let mut snapshots = shared.gateway.snapshots.clone();
@@ -160,15 +175,18 @@ pub async fn serve(
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stop = std::pin::pin!(stop);
     loop {
-        let next = async {
-            let slot = Arc::clone(&slots).acquire_owned().await.map_err(io::Error::other)?;
-            Ok::<_, io::Error>((listener.accept().await?, slot))
-        };
         tokio::select! {
             () = &mut stop => break,
-            accepted = next => match accepted {
-                Ok((stream, slot)) => {
-                    open.spawn(connection::run(Arc::clone(&shared), stream, draining.clone(), slot));
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    let peer = shared.shares.of(Spender::Peer(peer));
+                    if let Some(connection) = connections.open(Arc::clone(&peer)) {
+                        open.spawn(connection::run(Arc::clone(&shared), stream, draining.clone(), connection));
+                    } else {
+                        peer.count_refusal();
+                        peer.report("it has too many connections open");
+                        connections::turn_away(stream);
+                    }
                 }
                 Err(error) => {
                     tracing::warn!("a connection could not be accepted: {error}");
@@ -182,6 +200,7 @@ pub async fn serve(
             _ = sweep.tick() => {
                 shared.sessions.sweep(Instant::now());
                 shared.host_views.sweep(Instant::now());
+                shared.shares.sweep();
             }
         }
     }
@@ -191,7 +210,8 @@ pub async fn serve(
         session.end_subscriptions();
         session.outbox().close();
     });
-    if timeout(LAST_ANSWERS, all_closed(&mut open)).await.is_err() {
+    let time = shared.gateway.settings().drain.unwrap_or(DRAIN);
+    if timeout(time, all_closed(&mut open)).await.is_err() {
         shared.live_sessions.each(Session::close);
         let _ = timeout(LAST_READ, all_closed(&mut open)).await;
     }

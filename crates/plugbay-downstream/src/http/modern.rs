@@ -53,13 +53,11 @@ pub(super) async fn serve(
         }
         _ => {}
     }
-    if !shared.budget.has_room() {
-        let why = "hosts leave too much unread";
-        return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, request.id(), why));
-    }
+    let slot = caller.share().begin_call(request.id())?;
+    let budget = caller.share().memory.session();
     host_view.register(&ClientInfo::of(request, Era::Modern), &shared.gateway.connected_hosts);
-    let sink = Arc::new(Outbox::for_request(&shared.budget));
-    let outbox = Outbox::for_notifications(&shared.budget);
+    let sink = Arc::new(Outbox::for_request(&budget).counted(slot));
+    let outbox = Outbox::for_notifications(&budget);
     let session = Session::stateless(caller.owner(), gateway, host_view, outbox);
     shared.live_sessions.add(&session);
     let waiting = AbandonOnDrop(session);

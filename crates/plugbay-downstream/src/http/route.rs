@@ -10,6 +10,7 @@ use super::{
     Shared,
     access::Caller,
     body,
+    connections::Connection,
     cors::Cors,
     legacy, metrics, modern,
     negotiate::{self, Era, Wants},
@@ -25,6 +26,7 @@ const TRACE_PARENT: &str = "traceparent";
 
 pub(super) async fn answer(
     shared: Arc<Shared>,
+    connection: &Connection,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let is_api = tools_api::serves(request.uri().path());
@@ -39,12 +41,16 @@ pub(super) async fn answer(
     let cors = Cors::of(request.headers());
     let response = match cors.preflight(request.method(), request.headers()) {
         Some(allowed) => allowed,
-        None => admit(&shared, request).await.unwrap_or_else(reject),
+        None => admit(&shared, connection, request).await.unwrap_or_else(reject),
     };
     Ok(cors.allow(response))
 }
 
-async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Rejection> {
+async fn admit(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Rejection> {
     match request.uri().path() {
         "/healthz" => return probe(request.method(), true),
         "/readyz" => return probe(request.method(), shared.gateway.snapshot().settled),
@@ -53,7 +59,9 @@ async fn admit(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     if let Some(metadata) = authorization_metadata(shared, &request) {
         return metadata;
     }
-    let caller = &shared.access.check_token(request.headers()).await?;
+    let identity = shared.access.check_token(request.headers()).await?;
+    let caller = &shared.spending(identity, &connection.peer);
+    connection.used_by(caller.share())?;
     let (method, headers) = (request.method(), request.headers());
     match request.uri().path() {
         "/mcp" => mcp(shared, caller, request).await,
@@ -116,7 +124,7 @@ async fn post(
     let headers = &parts.headers;
     let wants = Wants::read(headers)?;
     negotiate::check_content(headers)?;
-    let message = body::read(shared, body).await?;
+    let message = body::read(shared, caller, body).await?;
     shared.access.check_token(headers).await?; // the body may have taken so long that the token is revoked now
     let mut message =
         Message::read(message).map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, &answer))?;

@@ -8,12 +8,22 @@ use std::{
 };
 
 use hyper::{HeaderMap, StatusCode};
-use plugbay_core::wire::Frame;
+use plugbay_core::{
+    fair::{Removable, gives_way},
+    wire::Frame,
+};
 use tokio::time::Instant;
 
-use super::{access::Caller, negotiate::single, reject::Rejection, session_key, stream::EventStream};
+use super::{
+    access::Caller,
+    negotiate::single,
+    reject::Rejection,
+    session_key,
+    shares::{Share, Spender},
+    stream::EventStream,
+};
 use crate::{
-    budget::{Budget, UNREAD},
+    budget::{Budget, Reservation},
     outbox::Outbox,
     principal::mark,
     seal::Owner,
@@ -22,11 +32,8 @@ use crate::{
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
-const LIMIT: usize = 4096;
 /// A session that nobody uses for so long has ended.
 const IDLE: Duration = Duration::from_secs(3600);
-/// One that was not used for so long gives way when there are too many.
-const EVICTABLE: Duration = Duration::from_secs(60);
 /// Streams of one host whose answers have not been fetched yet, or not surely.
 const STREAMS: usize = 64;
 /// What may be kept for a host that lost the very last bytes of its answers.
@@ -37,18 +44,22 @@ pub(super) const NOTIFICATIONS: u64 = 0;
 const PRIMES_SINCE: &str = "2025-11-25";
 
 pub(super) struct Sessions {
+    limit: usize,
     // A std mutex: held for look-ups, never across an await.
-    table: Mutex<HashMap<String, Arc<HttpSession>>>,
-    budget: Arc<Budget>,
+    table: Mutex<Table>,
 }
+
+type Table = HashMap<String, Arc<HttpSession>>;
 
 /// A session as this transport knows it.
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
     pub(super) budget: Arc<Budget>,
     owner: Owner,
+    share: Arc<Share>,
     notifications: Arc<EventStream>,
     state: Mutex<State>,
+    _slot: Reservation,
 }
 
 struct State {
@@ -58,35 +69,63 @@ struct State {
 }
 
 impl Sessions {
-    pub(super) fn new(budget: Arc<Budget>) -> Self {
-        Self { table: Mutex::default(), budget }
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, table: Mutex::default() }
     }
 
-    /// What a new session may leave unread.
-    pub(super) fn share(&self) -> Arc<Budget> {
-        self.budget.share(UNREAD)
-    }
-
-    /// Takes in a session that has been opened. Only its owner finds it by its id.
+    /// Takes in a session that has been opened. Only its owner finds it by its id. If the caller has too many, its idle
+    /// session that was unused longest ends; if all callers together have, one of the caller that has the most.
     pub(super) fn add(
         &self,
         id: String,
-        owner: Owner,
+        caller: &Caller,
         session: Arc<Session>,
         budget: Arc<Budget>,
     ) -> Result<(), Rejection> {
+        let share = caller.share();
+        let mut table = self.lock();
+        let ended = if !share.sessions.has_room() {
+            let ended = take_oldest_idle(&mut table, share.spender);
+            Some(ended.ok_or_else(|| share.reject(b"null", "this caller has too many sessions; end some"))?)
+        } else if table.len() >= self.limit {
+            let all = "there are too many sessions";
+            let busy = || Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", all);
+            Some(take_of_most(&mut table, share.spender).ok_or_else(busy)?)
+        } else {
+            None
+        };
         let outbox = Arc::clone(session.outbox());
         let notifications =
             EventStream::for_notifications(session.host_view(), NOTIFICATIONS, outbox, primes(&session));
         let state = Mutex::new(State { used: Instant::now(), streams: BTreeMap::new(), next: 1 });
-        let http_session = Arc::new(HttpSession { session, budget, owner, notifications, state });
-        let mut table = self.lock();
-        if table.len() >= LIMIT && !make_room(&mut table) {
-            let why = "there are too many sessions";
-            return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why));
+        let (owner, share, slot) = (caller.owner(), Arc::clone(share), share.sessions.reserve(1));
+        let http_session = HttpSession { session, budget, owner, share, notifications, state, _slot: slot };
+        table.insert(id, Arc::new(http_session));
+        drop(table);
+        if let Some(ended) = ended {
+            ended.share.report("it has too many sessions; the one that was unused longest has ended");
+            ended.session.abandon();
         }
-        table.insert(id, http_session);
         Ok(())
+    }
+
+    /// Drops what a caller's sessions keep for hosts that may not come back, oldest first. If that is not enough, ends
+    /// its idle sessions that were unused longest.
+    pub(super) fn reclaim(&self, share: &Share) {
+        let own = |http_session: &&Arc<HttpSession>| http_session.share.spender == share.spender;
+        let mut own: Vec<_> = self.lock().values().filter(own).cloned().collect();
+        own.sort_by_cached_key(|http_session| http_session.lock().used);
+        for http_session in own {
+            if !share.memory.is_under_pressure() {
+                return;
+            }
+            http_session.drop_waste();
+        }
+        while !share.memory.has_room() {
+            let Some(idle) = take_oldest_idle(&mut self.lock(), share.spender) else { return };
+            share.report("it leaves too much unread; its session that was unused longest has ended");
+            idle.session.abandon();
+        }
     }
 
     /// The session that a request names. The session of another caller counts as unknown.
@@ -144,7 +183,7 @@ impl Sessions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -176,6 +215,20 @@ impl HttpSession {
         &self.notifications
     }
 
+    /// Whether a request may begin. What is kept for connections that broke goes first.
+    pub(super) fn has_room(&self) -> bool {
+        if !self.budget.has_room() {
+            self.drop_waste();
+        }
+        self.budget.has_room()
+    }
+
+    /// Drops streams that were sent whole, and notifications that nobody listens for.
+    fn drop_waste(&self) {
+        self.lock().streams.retain(|_, stream| stream.finished_bytes().is_none());
+        self.session.outbox().drop_unheard();
+    }
+
     fn pause(&self) -> Arc<Session> {
         self.session.pause();
         self.notifications.detach();
@@ -185,12 +238,18 @@ impl HttpSession {
 
     fn is_over(&self, now: Instant) -> bool {
         let mut state = self.lock();
-        let under_pressure = self.budget.is_under_pressure();
+        let under_pressure = self.share.memory.is_under_pressure();
         state.streams.retain(|_, stream| !stream.is_abandoned(now, under_pressure));
         if self.is_busy(&state) {
             state.used = now;
         }
         now.duration_since(state.used) >= IDLE
+    }
+
+    /// When it was last used, unless it is in use.
+    fn idle_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        (!self.is_busy(&state)).then_some(state.used)
     }
 
     fn is_busy(&self, state: &State) -> bool {
@@ -227,18 +286,22 @@ impl State {
     }
 }
 
-/// Ends the session that was left alone for longest.
-fn make_room(table: &mut HashMap<String, Arc<HttpSession>>) -> bool {
-    let now = Instant::now();
-    let idle = table.iter().filter_map(|(id, http_session)| {
-        let state = http_session.lock();
-        (!http_session.is_busy(&state)).then_some((now.duration_since(state.used), id))
+/// Takes out the idle session of a caller that was unused longest.
+fn take_oldest_idle(table: &mut Table, spender: Spender) -> Option<Arc<HttpSession>> {
+    let own = table.iter().filter(|(_, http_session)| http_session.share.spender == spender);
+    let idle = own.filter_map(|(id, http_session)| Some((http_session.idle_since()?, id)));
+    let oldest = idle.min().map(|(_, id)| id.clone())?;
+    table.remove(&oldest)
+}
+
+/// Takes out the idle session that was unused longest, of the caller that has the most.
+fn take_of_most(table: &mut Table, newcomer: Spender) -> Option<Arc<HttpSession>> {
+    let entries = table.iter().map(|(id, http_session)| {
+        let idle = http_session.idle_since().map(|used| Removable { key: id, used });
+        (http_session.share.spender, idle)
     });
-    let longest = idle.max().filter(|(time, _)| *time >= EVICTABLE).map(|(_, id)| id.clone());
-    longest.and_then(|id| table.remove(&id)).is_some_and(|http_session| {
-        http_session.session.abandon();
-        true
-    })
+    let oldest = gives_way(newcomer, entries).cloned()?;
+    table.remove(&oldest)
 }
 
 fn primes(session: &Session) -> bool {

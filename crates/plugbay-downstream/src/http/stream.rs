@@ -125,6 +125,7 @@ impl EventStream {
     pub(super) fn detach(&self) {
         self.generation.send_modify(|generation| *generation += 1);
         self.lock().disconnected_since.get_or_insert_with(Instant::now);
+        self.sink.set_heard(false);
     }
 
     fn attach(self: &Arc<Self>, behind: u64, prime: bool) -> Response<Body> {
@@ -133,11 +134,13 @@ impl EventStream {
         let mut generation = self.generation.subscribe();
         let mine = *generation.borrow_and_update();
         self.lock().disconnected_since = None;
+        self.sink.set_heard(true);
         let (stream, listener) = (Arc::clone(self), self.host_view.as_ref().map(HostView::listen));
         tokio::spawn(async move {
             let _ = stream.pump(behind, prime, &out, &mut generation).await;
             if *stream.generation.borrow() == mine {
                 stream.lock().disconnected_since = Some(Instant::now());
+                stream.sink.set_heard(false);
             }
             drop(listener);
         });

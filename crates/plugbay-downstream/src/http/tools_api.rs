@@ -32,8 +32,8 @@ use super::{
     session_key,
 };
 use crate::{
-    context::RequestContext, dispatch, message::Request as Message, outbox::Outbox, refusal::Refusal,
-    session::Session,
+    budget::Budget, context::RequestContext, dispatch, message::Request as Message, outbox::Outbox,
+    refusal::Refusal, session::Session,
 };
 
 pub(super) const TOOLS: &str = "/tools";
@@ -76,30 +76,28 @@ pub(super) async fn call(
     negotiate::check_content(headers)?;
     let key = session_key::named(caller, headers)?;
     let Some(_slot) = shared.in_flight.enter(&key) else {
-        let why = "this session has too many requests in flight";
-        return Err(Rejection::busy(StatusCode::TOO_MANY_REQUESTS, b"null", why));
+        return Err(caller.share().reject(b"null", "this session has too many requests in flight"));
     };
-    if !shared.budget.has_room() {
-        let why = "hosts leave too much unread";
-        return Err(Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why));
-    }
-    let body = body::read(shared, body).await?;
+    let _call = caller.share().begin_call(b"null")?;
+    let body = body::read(shared, caller, body).await?;
     shared.access.check_token(headers).await?; // the body may have taken so long that the token is revoked now
     let message = match params::read(&body) {
         Ok(message) => message,
         Err(refusal) => return Ok(ApiError::of(&refusal).into_response()),
     };
     let gateway = shared.enter(caller, headers)?;
-    let session = Session::plain(caller.owner(), gateway, Outbox::for_notifications(&shared.budget));
-    answer(shared, session, &message).await
+    let budget = caller.share().memory.session();
+    let session = Session::plain(caller.owner(), gateway, Outbox::for_notifications(&budget));
+    answer(shared, session, &message, &budget).await
 }
 
 async fn answer(
     shared: &Arc<Shared>,
     session: Arc<Session>,
     request: &Message,
+    budget: &Arc<Budget>,
 ) -> Result<Response<Body>, Rejection> {
-    let sink = Arc::new(Outbox::for_answer(&shared.budget));
+    let sink = Arc::new(Outbox::for_answer(budget));
     shared.live_sessions.add(&session);
     let waiting = AbandonOnDrop(session);
     let context = RequestContext { session: &waiting.0, sink: &sink, request, era: Era::Legacy };
@@ -108,7 +106,7 @@ async fn answer(
     shared.check_scope(&sink, b"null")?;
     Ok(match (answer, sink.refusal()) {
         (_, Some(refusal)) => refused(refusal, &waiting.0.snapshot()).into_response(),
-        (Start::Whole(answer), None) => delivered(shared, answer),
+        (Start::Whole(answer), None) => delivered(answer, budget),
         (Start::Stream(_) | Start::Cancelled, None) => ApiError::of(&Refusal::ShuttingDown).into_response(),
     })
 }
@@ -127,8 +125,8 @@ fn refused(refusal: &Refusal, snapshot: &Snapshot) -> ApiError {
 }
 
 /// The result alone, as its server wrote it.
-fn delivered(shared: &Shared, answer: Frame) -> Response<Body> {
-    let message = in_one_piece(shared, answer);
+fn delivered(answer: Frame, budget: &Arc<Budget>) -> Response<Body> {
+    let message = in_one_piece(answer, budget);
     let Ok(Head { kind, payload: Some(payload), .. }) = Head::read(&message) else {
         return ApiError::unreadable_answer().into_response();
     };
@@ -139,12 +137,12 @@ fn delivered(shared: &Shared, answer: Frame) -> Response<Body> {
 }
 
 /// A large answer is copied once, and counted until it was sent.
-fn in_one_piece(shared: &Shared, answer: Frame) -> Bytes {
+fn in_one_piece(answer: Frame, budget: &Arc<Budget>) -> Bytes {
     if let [whole] = answer.pieces() {
         return whole.clone();
     }
     let length = answer.len();
-    shared.budget.reserve(length).around(answer.into_bytes())
+    budget.reserve(length).around(answer.into_bytes())
 }
 
 /// A document that clients keep until its tag changes.

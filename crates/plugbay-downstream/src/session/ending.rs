@@ -1,11 +1,20 @@
 //! The ends of a session: every request in flight gets its answer, unless its host has gone.
 
-use std::mem::take;
+use std::{mem::take, sync::atomic::Ordering};
 
-use super::{InFlight, Session};
+use super::{Session, requests::InFlight};
 use crate::{refusal::Refusal, respond};
 
 impl Session {
+    /// Rejects new requests from here on; those in flight go on.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
     /// Ends the session of the only host at shutdown: its servers end as well, so they are told nothing.
     pub(crate) fn close(&self) {
         self.unsubscribe_items(|_| true);
@@ -43,7 +52,7 @@ impl Session {
     /// Ends all requests in flight: `answer` goes to the host, and servers learn of it if `tell_servers`.
     fn end_requests(&self, answer: Option<&Refusal>, tell_servers: bool) {
         let (calls, requests) = (&self.gateway.suspended, take(&mut self.lock().requests));
-        for (id, in_flight) in requests {
+        for (id, in_flight) in requests.into_all() {
             let (ticket, sink) = match in_flight {
                 InFlight::Call(ticket) => (Some(ticket), calls.host(ticket).map(|host| host.sink)),
                 InFlight::Waiting { sink, .. } => (None, Some(sink)),

@@ -12,10 +12,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{InFlight, Session, State, Subscription};
+use super::{Session, State, Subscription, notifications::TOO_MANY_ITEMS};
 use crate::{
+    limits::SUBSCRIPTIONS,
     lists::{Kind, ListFilter},
     outbox::Outbox,
+    refusal::Refusal,
     respond,
     subscriptions::ItemSubscription,
 };
@@ -41,17 +43,23 @@ impl Session {
         self.catalog_changed(); // the catalog may have changed since the snapshot
     }
 
-    /// Opens a `subscriptions/listen` request. `false`: its id is in use.
+    /// Opens a `subscriptions/listen` request.
     pub(crate) fn subscribe(
         &self,
         id: Bytes,
         filter: ListFilter,
         items: Vec<ItemSubscription>,
         sink: Arc<Outbox>,
-    ) -> bool {
+    ) -> Result<(), Refusal> {
         let mut state = self.lock();
         if state.in_use(&id) {
-            return false;
+            return Err(Refusal::IdInUse);
+        }
+        if state.subscriptions.len() >= SUBSCRIPTIONS {
+            return Err(Refusal::Busy("this host has too many subscriptions open; end some"));
+        }
+        if !state.has_room_for_items(items.len()) {
+            return Err(TOO_MANY_ITEMS);
         }
         sink.send(respond::acknowledged(&id, filter, &items));
         let listener = filter.has(Kind::Tools).then(|| self.host_view.listen());
@@ -61,10 +69,10 @@ impl Session {
             self.gateway.host_registry.reads(self.me.clone());
         }
         for item in items {
-            self.subscribe_item(item);
+            self.subscribe_item(item)?;
         }
         self.catalog_changed(); // it may have changed since the host listed
-        true
+        Ok(())
     }
 
     /// Applies a new configuration to the host view and notifies the host of changed lists.
@@ -113,8 +121,7 @@ impl Session {
         let mut guarded = self.lock();
         let State { list_changes, requests, .. } = &mut *guarded;
         // The change before is over when this one is. Calls that were cancelled leave theirs here.
-        let is_open =
-            |call: Ticket| requests.values().any(|one| matches!(one, InFlight::Call(open) if *open == call));
+        let is_open = |call: Ticket| requests.has_call(call);
         list_changes.retain(|change| change.call != call && is_open(change.call));
         list_changes.push(AwaitedChange { call, done, listings });
         drop(guarded);

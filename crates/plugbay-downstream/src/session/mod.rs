@@ -6,34 +6,35 @@ mod declared;
 mod ending;
 mod lists;
 mod notifications;
+mod requests;
 mod server_requests;
 
 use std::{
-    cmp::Reverse,
-    collections::{HashMap, VecDeque},
-    convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicBool},
 };
 
 use bytes::Bytes;
 use plugbay_core::{
-    apps::is_page,
     capabilities::ClientCapabilities,
     declaration::Declaration,
     era::Era,
     exchange::{Caller, Ticket},
     extension::Extensions,
     level::Level,
-    name::ServerName,
-    surface::{Place, Snapshot},
-    wire::{Draft, string_value},
+    surface::Snapshot,
+    wire::Draft,
 };
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
-use self::server_requests::PendingRequest;
-pub(crate) use self::{cancel_on_drop::CancelOnDrop, lists::AwaitedChange, server_requests::HostResult};
+pub(crate) use self::{
+    cancel_on_drop::CancelOnDrop, lists::AwaitedChange, requests::Cancelled, server_requests::HostResult,
+};
+use self::{
+    requests::{InFlight, Requests},
+    server_requests::PendingRequest,
+};
 use crate::{
     connected_hosts::ClientInfo,
     gateway::Gateway,
@@ -42,12 +43,16 @@ use crate::{
     message::Request,
     outbox::Outbox,
     principal::{Account, CountedSession},
+    refusal::Refusal,
+    respond,
     seal::Owner,
     subscriptions::ItemSubscription,
 };
 
 /// Limit of the progress tokens kept for tasks.
 const TOKENS_LIMIT: usize = 256;
+/// Longer progress tokens are not kept.
+const LONGEST_TOKEN: usize = 1024;
 
 /// The session of one host, or one request of a modern host over HTTP.
 #[derive(Debug)]
@@ -66,6 +71,8 @@ pub(crate) struct Session {
     declared: Mutex<Option<Arc<Declaration>>>,
     /// Notified when the last request in flight has ended.
     idle: Notify,
+    /// New requests are rejected.
+    draining: AtomicBool,
     _counted: CountedSession,
 }
 
@@ -93,10 +100,8 @@ pub(crate) struct State {
     /// The capabilities that a legacy host declared in `initialize`.
     pub(crate) client_capabilities: ClientCapabilities,
     extensions: Extensions,
-    /// Requests that wait for their answers, by the host's raw id.
-    requests: HashMap<Bytes, InFlight>,
-    /// The latest call of each server.
-    latest_calls: HashMap<ServerName, Ticket>,
+    /// Requests that wait for their answers.
+    requests: Requests,
     /// Requests to a legacy host that it has not answered.
     server_requests: FxHashMap<Ticket, PendingRequest>,
     subscriptions: Vec<Subscription>,
@@ -111,23 +116,6 @@ pub(crate) struct State {
     /// Changed lists that answers of calls wait for.
     list_changes: Vec<AwaitedChange>,
 }
-
-/// A request that waits for its answer.
-#[derive(Debug)]
-enum InFlight {
-    /// It is in the table of calls.
-    Call(Ticket),
-    /// It waits for the catalog, an index or a model, not for a server.
-    Waiting {
-        /// Takes its answer.
-        sink: Arc<Outbox>,
-        /// Dropped with this, which cancels the work.
-        _interest: oneshot::Sender<Infallible>,
-    },
-}
-
-/// Resolves when a request is cancelled or its host disconnects.
-pub(crate) type Cancelled = oneshot::Receiver<Infallible>;
 
 /// A `subscriptions/listen` request that is open.
 #[derive(Debug)]
@@ -184,6 +172,7 @@ impl Session {
             state: Mutex::default(),
             declared: Mutex::default(),
             idle: Notify::new(),
+            draining: AtomicBool::new(false),
             _counted: counted,
         })
     }
@@ -310,6 +299,9 @@ impl Session {
         let mut state = self.lock();
         state.initialized = true;
         state.listener = self.has_stream().then(|| self.host_view.listen());
+        if state.listens() && state.level.is_none_or(|level| level <= Level::Warning) {
+            self.outbox.set_notice(Some(respond::dropped));
+        }
         drop(state);
         self.catalog_changed(); // it may have changed since the host listed
     }
@@ -320,18 +312,11 @@ impl Session {
 
     // --- calls
 
-    /// Notes that a request is in the table of calls. `false`: the host uses its id for another request.
-    pub(crate) fn reserve(&self, id: Bytes, ticket: Ticket, server: &ServerName) -> bool {
+    /// Notes that a request of this length is in the table of calls.
+    pub(crate) fn reserve(&self, id: Bytes, ticket: Ticket, length: usize) -> Result<(), Refusal> {
         let mut state = self.lock();
-        if state.in_use(&id) {
-            return false;
-        }
-        state.requests.insert(id, InFlight::Call(ticket));
-        match state.latest_calls.get_mut(server) {
-            Some(latest) => *latest = ticket.max(*latest), // a resumed call has an early ticket
-            None => drop(state.latest_calls.insert(server.clone(), ticket)),
-        }
-        true
+        state.check_id(&id)?;
+        state.requests.insert(id, length, InFlight::Call(ticket))
     }
 
     /// The request gets its answer now. `false`: it has been cancelled meanwhile.
@@ -340,32 +325,15 @@ impl Session {
     }
 
     /// Keeps the progress token of a call that may have created a task. Only legacy hosts get progress of tasks.
-    pub(crate) fn remember_token(&self, ticket: Ticket, token: Bytes) {
+    pub(crate) fn remember_token(&self, ticket: Ticket, token: &[u8]) {
         let mut state = self.lock();
-        if state.opened == Some(Era::Legacy) {
+        if state.opened == Some(Era::Legacy) && token.len() <= LONGEST_TOKEN {
             if state.tokens.len() >= TOKENS_LIMIT {
                 state.tokens.pop_front();
             }
-            state.tokens.push_back((ticket, token));
+            // A copy: the slice would keep the whole request.
+            state.tokens.push_back((ticket, Bytes::copy_from_slice(token)));
         }
-    }
-
-    /// Chooses among the servers that have a URI: first one that the host has subscribed to, then the one that it
-    /// called last, which is where the URI came from. A page of an app must be clear.
-    pub(crate) fn resolve_uri(&self, uri: &str, mut places: SmallVec<[Place; 1]>) -> Option<Place> {
-        if places.len() > 1 && is_page(uri) {
-            return self.host_view.open_apps.only_of(places);
-        }
-        if places.len() > 1 {
-            let state = self.lock();
-            places.sort_by_key(|place| {
-                let mut watched =
-                    state.item_subscriptions.iter().filter(|watched| watched.server == place.server);
-                let heard_of = watched.any(|watched| string_value(watched.shown()).as_deref() == Some(uri));
-                Reverse((heard_of, state.latest_calls.get(&place.server).copied()))
-            });
-        }
-        places.into_iter().next()
     }
 
     /// The host cancels a request; by the protocol it gets no answer.
@@ -415,15 +383,13 @@ impl Session {
         }
     }
 
-    /// Notes that a request waits for something other than a server. `None`: its id is in use.
-    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>) -> Option<Cancelled> {
+    /// Notes that a request of this length waits for something other than a server.
+    pub(crate) fn wait(&self, id: Bytes, sink: Arc<Outbox>, length: usize) -> Result<Cancelled, Refusal> {
         let mut state = self.lock();
-        if state.in_use(&id) {
-            return None;
-        }
+        state.check_id(&id)?;
         let (interest, cancelled) = oneshot::channel();
-        state.requests.insert(id, InFlight::Waiting { sink, _interest: interest });
-        Some(cancelled)
+        state.requests.insert(id, length, InFlight::Waiting { sink, _interest: interest })?;
+        Ok(cancelled)
     }
 
     /// Wakes `calls_ended` if no request is in flight.
@@ -440,8 +406,12 @@ impl Session {
 }
 
 impl State {
+    fn check_id(&self, id: &Bytes) -> Result<(), Refusal> {
+        if self.in_use(id) { Err(Refusal::IdInUse) } else { Ok(()) }
+    }
+
     fn in_use(&self, id: &Bytes) -> bool {
-        self.requests.contains_key(id) || self.subscriptions.iter().any(|subscription| subscription.id == id)
+        self.requests.contains(id) || self.subscriptions.iter().any(|subscription| subscription.id == id)
     }
 
     /// Whether a legacy host takes messages that belong to none of its requests.

@@ -8,29 +8,33 @@ use plugbay_core::{
     wire::{Frame, Members, Span, string_value},
 };
 
-use super::Session;
-use crate::{subscriptions::ItemSubscription, tasks};
+use super::{Session, State};
+use crate::{limits::ITEM_SUBSCRIPTIONS, refusal::Refusal, respond, subscriptions::ItemSubscription, tasks};
 
-/// Limit of the resources and tasks that one host can subscribe to.
-const ITEM_SUBSCRIPTIONS_LIMIT: usize = 1024;
+pub(super) const TOO_MANY_ITEMS: Refusal =
+    Refusal::Busy("this host has subscribed to too many resources and tasks; unsubscribe from some");
 
 impl Session {
     /// Sets the log level of a legacy host.
     pub(crate) fn log_from(&self, level: Level) {
         self.lock().level = Some(level);
+        self.outbox().set_notice((level <= Level::Warning).then_some(respond::dropped));
         self.wants_log(Some(level));
     }
 
-    pub(crate) fn subscribe_item(&self, item: ItemSubscription) {
+    /// Subscribes the host to a resource or task, if it has not too many.
+    pub(crate) fn subscribe_item(&self, item: ItemSubscription) -> Result<(), Refusal> {
         let mut state = self.lock();
-        if state.item_subscriptions.len() >= ITEM_SUBSCRIPTIONS_LIMIT
-            || state.item_subscriptions.contains(&item)
-        {
-            return;
+        if state.item_subscriptions.contains(&item) {
+            return Ok(());
+        }
+        if !state.has_room_for_items(1) {
+            return Err(TOO_MANY_ITEMS);
         }
         state.item_subscriptions.push(item.clone());
         drop(state);
         self.gateway().servers.watch(&item.server, item.target);
+        Ok(())
     }
 
     /// Ends the subscription of a legacy host to a resource.
@@ -88,7 +92,7 @@ impl Session {
         };
         if wanted {
             let sink = call.as_ref().map_or(self.outbox(), |call| &call.sink);
-            sink.send_if_room(Frame::from(message.clone()));
+            sink.send_log(Frame::from(message.clone()));
         }
     }
 
@@ -124,6 +128,12 @@ impl Session {
                 subscription.sink.send_if_room(labelled(message, name, params, &shown, id));
             }
         }
+    }
+}
+
+impl State {
+    pub(super) fn has_room_for_items(&self, count: usize) -> bool {
+        self.item_subscriptions.len() + count <= ITEM_SUBSCRIPTIONS
     }
 }
 

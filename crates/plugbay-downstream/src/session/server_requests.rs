@@ -184,15 +184,19 @@ impl Session {
         sink.send(notification.render(server_request.0).into());
     }
 
-    /// Sends the input requests of a modern server to the host. `sent` is the ticket that the server knows.
+    /// Sends the input requests of a modern server to the host. `sent` is the ticket that the server knows. `false`: the
+    /// host leaves too much unread.
     pub(crate) fn send_input_requests(
         &self,
         call: Ticket,
         sent: Ticket,
         of_call: &Arc<Outbox>,
         requests: Vec<HostRequest>,
-    ) {
+    ) -> bool {
         let sink = self.sink_for_requests(of_call);
+        if !sink.has_room() {
+            return false;
+        }
         let mut state = self.lock();
         for HostRequest { key, id, .. } in &requests {
             let origin = Origin::MultiRoundTrip { call, key: key.clone() };
@@ -203,6 +207,7 @@ impl Session {
         for HostRequest { message, .. } in requests {
             sink.send(message);
         }
+        true
     }
 
     fn input_answered(&self, call: Ticket, key: String, message: &Bytes, head: &Head) {

@@ -7,6 +7,7 @@ mod window;
 
 use std::{
     io::{self, IoSlice},
+    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -22,13 +23,14 @@ pub use window::{UnreadLimit, Window, serve_window};
 
 use crate::{dispatch, gateway::Gateway, outbox::Outbox, refusal::Refusal, respond, session::Session};
 
-/// How long calls in flight may go on after the host has closed its end.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long calls in flight may go on after `stop`, or after the host has closed its end, unless the configuration says
+/// otherwise.
+pub const DRAIN: Duration = Duration::from_secs(2);
 /// How long a host that has closed its end may leave its answers unread.
 const LAST_READ: Duration = Duration::from_secs(30);
 
-/// Serves one host until it closes its end or stops reading, or until `stop`: then no more of it is
-/// read, and what is in flight gets its answers.
+/// Serves one host until it closes its end or stops reading, or until `stop`: then new requests are rejected, and those
+/// in flight get their answers.
 pub async fn serve<R, W>(
     gateway: Gateway,
     input: R,
@@ -40,6 +42,10 @@ where
     W: AsyncWrite + Unpin,
 {
     let session = Session::new(gateway, Outbox::default());
+    let stop = async {
+        stop.await;
+        session.drain();
+    };
     converse(&session, input, output, stop, Session::close).await
 }
 
@@ -57,11 +63,28 @@ where
 {
     let framing = OnceLock::new();
     let reading = async {
-        tokio::select! {
-            outcome = read(session, input, &framing) => outcome?,
-            () = stop => {}
+        let mut reading = pin!(read(session, input, &framing));
+        let closed = tokio::select! {
+            outcome = &mut reading => {
+                outcome?;
+                true
+            }
+            () = stop => false,
+        };
+        let time = session.gateway().settings().drain.unwrap_or(DRAIN);
+        let mut answered = pin!(timeout(time, session.calls_ended()));
+        if closed || !session.is_draining() {
+            let _ = answered.await;
+        } else {
+            // The host may still cancel a call, or answer a request of a server.
+            tokio::select! {
+                biased;
+                _ = &mut answered => {}
+                _ = reading => {
+                    let _ = answered.await;
+                }
+            }
         }
-        let _ = timeout(LAST_ANSWERS, session.calls_ended()).await;
         close(session);
         session.outbox().stuck(LAST_READ).await;
         io::Result::Err(io::ErrorKind::TimedOut.into())
@@ -112,7 +135,7 @@ async fn read<R: AsyncRead + Unpin>(
 
 /// For what is no message at all, and so has no id to answer to.
 fn refuse(session: &Session, fault: Fault) {
-    let refusal = Refusal::Malformed(Malformed { id: None, fault });
+    let refusal = Refusal::Malformed(Malformed::from(fault));
     session.outbox().answer(respond::error(b"null", &refusal));
 }
 

@@ -16,9 +16,10 @@ use tokio::{
 
 use super::converse;
 use crate::{
-    budget::{Budget, UNREAD, UNREAD_BY_ALL},
+    budget::{Budget, BudgetOfConnection},
     gateway::Gateway,
     host_view::Keeper,
+    limits::UNREAD_BY_ALL,
     outbox::Outbox,
     seal::Owner,
     session::Session,
@@ -72,8 +73,9 @@ where
     W: AsyncWrite + Unpin,
 {
     let Window { owner, token, state, unread: UnreadLimit(budget), mut controls, cut } = window;
-    let output = WriteTimeout::new(output, TAKES_NOTHING, Arc::clone(&budget));
-    let outbox = Outbox::for_notifications(&budget.share(UNREAD));
+    let budget = budget.session();
+    let output = WriteTimeout::new(output, TAKES_NOTHING, BudgetOfConnection::new(Arc::clone(&budget)));
+    let outbox = Outbox::for_window(&budget);
     let session = Session::window(Owner(owner), gateway, outbox);
     if let Some(active) = state.as_deref().map(Active::restored).filter(|active| !active.is_empty()) {
         session.host_view().switch(&session.gateway().servers, |now| *now = active);

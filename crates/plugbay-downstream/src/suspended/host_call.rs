@@ -150,7 +150,7 @@ impl HostCall {
             Err(refusal) => self.sink.refuse(&self.id, &refusal),
         }
         if let (Role::Begins, Some(token)) = (self.role, self.progress_token) {
-            session.remember_token(ended.sent, token);
+            session.remember_token(ended.sent, &token);
         }
         session.notify_if_idle();
     }

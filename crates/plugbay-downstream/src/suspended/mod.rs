@@ -120,9 +120,7 @@ impl SuspendedCalls {
         let (ticket, answers) = (self.unseal(context, &state)?, answers(request)?);
         let capabilities = request.client_capabilities();
         let id = request.message.slice(request.id.clone());
-        if !session.reserve(id.clone(), ticket, &route.server) {
-            return Err(Refusal::IdInUse);
-        }
+        session.reserve(id.clone(), ticket, request.message.len())?;
         let snapshot = session.snapshot();
         let observed = Observed::begin(context, route, &snapshot);
         let host = HostCall::returning(context, route, &snapshot, capabilities, observed.clone());
@@ -305,8 +303,12 @@ impl SuspendedCalls {
             Some(Action::AskHost { call, sent, requests }) => {
                 let host = self.host(sent);
                 let session = host.as_ref().and_then(|host| host.session.upgrade());
-                if let (Some(host), Some(session)) = (host, session) {
-                    session.send_input_requests(call, sent, &host.sink, requests);
+                if let (Some(host), Some(session)) = (host, session)
+                    && !session.send_input_requests(call, sent, &host.sink, requests)
+                {
+                    let why = "the host leaves too many messages unread";
+                    let action = self.lock().table.cannot_ask(call, why);
+                    self.perform(gateway, action);
                 }
             }
             Some(Action::Present { call, host, requests, until }) => {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plugbay_core::{
     credentials::{Credentials, Generation, Headers, Later, Rejection, Target, Verdict},
     failure::{Cause, Failure},
+    secret::Secret,
 };
 use reqwest::{
     Client, Request, RequestBuilder, Response, StatusCode, Url,
@@ -23,12 +24,14 @@ pub(crate) struct ServerCredentials {
     source: Arc<dyn Credentials>,
     /// The credentials that were last found to need a login. A std mutex: held for a copy.
     rejected: Mutex<Generation>,
+    /// The credentials that were last sent.
+    sent: Mutex<(Option<Generation>, Vec<Secret>)>,
 }
 
 impl ServerCredentials {
     pub(crate) fn new(source: Arc<dyn Credentials>) -> Arc<Self> {
         let rejected = Mutex::new(source.generation());
-        Arc::new(Self { source, rejected })
+        Arc::new(Self { source, rejected, sent: Mutex::default() })
     }
 
     pub(crate) fn source(&self) -> &Arc<dyn Credentials> {
@@ -62,6 +65,7 @@ impl ServerCredentials {
             let before = self.source.generation();
             let headers = self.source.headers(target).await;
             let headers = headers.map_err(|failure| self.failed(failure, before))?;
+            self.note(&headers);
             let Some(attempt) = request.try_clone() else {
                 return Err(TransportError::Unusable("the request cannot be sent twice"));
             };
@@ -82,6 +86,19 @@ impl ServerCredentials {
                 Verdict::NeedsLogin(failure) => return Err(self.needs_login(failure, headers.generation)),
                 Verdict::Final(failure) => return Err(TransportError::Rejected(failure)),
             }
+        }
+    }
+
+    /// The values that were last sent: a response may repeat them.
+    pub(super) fn sent(&self) -> Vec<Secret> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    fn note(&self, headers: &Headers) {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if sent.0 != Some(headers.generation) {
+            *sent =
+                (Some(headers.generation), headers.values.iter().map(|(_, value)| value.clone()).collect());
         }
     }
 

@@ -88,13 +88,13 @@ impl TransportError {
     }
 
     pub(super) fn failure(&self, peer: &Peer) -> Failure {
-        self.failure_at(&redacted(&peer.url))
+        self.failure_at(&redacted(&peer.url)).hiding(&peer.secrets)
     }
 
     pub(crate) fn failure_of(&self, spec: &ServerSpec) -> Failure {
         let Transport::Http(http) = &spec.transport else { return self.failure_at("") };
         let url = Url::parse(&http.url).ok().as_ref().map(redacted);
-        let failure = self.failure_at(&url.unwrap_or_default());
+        let failure = self.failure_at(&url.unwrap_or_default()).hiding(&http.secrets());
         let has_credentials = http.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
         match self {
             Self::Status { code: 401 | 403, .. } if http.remote && has_credentials => {

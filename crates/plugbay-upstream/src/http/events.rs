@@ -27,6 +27,10 @@ pub(super) struct ResumePoint {
     retry: Option<Duration>,
     /// Requests since the stream last brought something.
     pub(super) attempts: u32,
+    /// The last stream ended soon.
+    hasty: bool,
+    /// It has been requested again before.
+    resumed: bool,
 }
 
 /// One event of a stream.
@@ -67,26 +71,74 @@ impl Events {
         self.response
     }
 
-    /// Where to resume; `before` is where this stream began. A short stream without events counts as a failed
-    /// attempt: otherwise a server that ends every stream at once would get requests without pause.
+    /// Where to resume; `before` is where this stream began.
     pub(super) fn resume_point(&self, before: &ResumePoint) -> ResumePoint {
-        let useful = self.received_any || self.opened.elapsed() >= LONGEST;
-        let attempts = if useful { 0 } else { before.attempts };
-        ResumePoint { last_id: self.decoder.last_id().cloned(), retry: self.retry, attempts }
+        let resumed = ResumePoint { last_id: self.decoder.last_id().cloned(), retry: self.retry, ..*before };
+        resumed.after(self.received_any, self.opened.elapsed())
     }
 }
 
 /// The pause before a stream is requested again, unless the server asks for another.
 const FIRST: Duration = Duration::from_millis(500);
+/// The shortest pause, whatever the server asks for.
 const SHORTEST: Duration = Duration::from_millis(50);
+/// The longest pause that plugbay makes by itself,
 const LONGEST: Duration = Duration::from_secs(30);
+/// and the longest that a server can ask for.
+const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
 
 impl ResumePoint {
+    /// Behind a stream that has ended. A short one without events counts as a failed attempt: otherwise a server that
+    /// ends every stream at once would get requests without pause.
+    fn after(self, received_any: bool, lasted: Duration) -> Self {
+        let attempts = if received_any || lasted >= LONGEST { 0 } else { self.attempts };
+        Self { attempts, hasty: lasted < FIRST, ..self }
+    }
+
     /// The pause before the next request for the stream.
     pub(super) fn next_attempt(&mut self) -> Duration {
-        let first = self.retry.unwrap_or(FIRST).max(SHORTEST);
+        let shortest = if self.hasty && self.resumed { FIRST } else { SHORTEST };
+        let first = self.retry.unwrap_or(FIRST).clamp(shortest, LONGEST_RETRY);
         let pause = first.saturating_mul(2u32.saturating_pow(self.attempts)).min(LONGEST.max(first));
         self.attempts = (self.attempts + 1).min(16);
+        self.resumed = true;
         pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT_ONCE: Duration = Duration::from_millis(5);
+
+    /// The pauses before a server's stream is requested again, if each stream ends like this.
+    fn pauses(retry: Option<u64>, received_any: bool, lasted: Duration) -> Vec<u128> {
+        let mut point = ResumePoint { retry: retry.map(Duration::from_millis), ..ResumePoint::default() };
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            point = point.after(received_any, lasted);
+            pauses.push(point.next_attempt().as_millis());
+        }
+        pauses
+    }
+
+    #[test]
+    fn reconnects_back_off_whatever_retry_a_server_sends() {
+        let doubled = [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000];
+        assert_eq!(pauses(None, false, AT_ONCE), doubled);
+        assert_eq!(
+            pauses(Some(0), false, AT_ONCE),
+            [50, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]
+        );
+        assert_eq!(pauses(Some(1_000_000_000_000), false, AT_ONCE), [300_000; 9]);
+        assert_eq!(pauses(Some(u64::MAX), true, LONGEST), [300_000; 9]);
+    }
+
+    #[test]
+    fn reconnects_after_events_keep_to_retry_but_not_without_pause() {
+        assert_eq!(pauses(Some(0), true, AT_ONCE), [50, 500, 500, 500, 500, 500, 500, 500, 500]);
+        assert_eq!(pauses(Some(2000), true, AT_ONCE), [2000; 9]);
+        assert_eq!(pauses(Some(100), true, LONGEST), [100; 9]);
     }
 }

@@ -37,7 +37,7 @@ use crate::{
         mirror::{Headers, Mirror},
         peer::Peer,
     },
-    link::{LinkEvent, Witness},
+    link::{LinkEvent, ReadMessage, Witness},
     process::StderrRing,
     spec::HttpSpec,
 };
@@ -92,11 +92,7 @@ impl Parked {
 #[derive(Debug)]
 enum HttpEvent {
     Incoming(Incoming),
-    /// A request or notification of the server, on the response stream of this request.
-    During {
-        ticket: Ticket,
-        message: Bytes,
-    },
+    Read(ReadMessage),
     /// The request has been answered.
     Done(Ticket),
     Failed {
@@ -130,6 +126,7 @@ impl HttpLink {
         if flavour == Flavour::Sse {
             tasks.spawn(stream::sse(Arc::clone(&peer), to_link.clone()));
         }
+        let unparsed = StderrRing::new(peer.secrets.clone(), None);
         Ok(Self {
             peer,
             to_link,
@@ -140,7 +137,7 @@ impl HttpLink {
             unsent: Vec::new(),
             lost: None,
             retired: false,
-            unparsed: StderrRing::default(),
+            unparsed,
             tasks,
         })
     }
@@ -206,7 +203,7 @@ impl HttpLink {
             }
             match self.inbox.recv().await? {
                 HttpEvent::Incoming(incoming) => return Some(LinkEvent::Incoming(incoming)),
-                HttpEvent::During { ticket, message } => return Some(LinkEvent::During { ticket, message }),
+                HttpEvent::Read(message) => return Some(LinkEvent::Read(message)),
                 HttpEvent::Done(ticket) => {
                     self.requests.remove(&ticket);
                 }

@@ -9,7 +9,11 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use plugbay_core::{credentials::Generation, failure::Failure};
+use plugbay_core::{
+    credentials::Generation,
+    failure::Failure,
+    secret::{HIDDEN, KnownSecrets},
+};
 use reqwest::{
     Client, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
@@ -49,6 +53,8 @@ pub(super) struct Peer {
     /// Besides the configured headers.
     credentials: Option<Arc<ServerCredentials>>,
     pub(super) url: Url,
+    /// The values that no text about the server shows.
+    pub(super) secrets: KnownSecrets,
     pub(super) flavour: Flavour,
     /// A remote gateway: one that cannot be reached is away as a whole.
     pub(super) remote: bool,
@@ -91,6 +97,7 @@ impl Peer {
             client,
             credentials,
             url: if spec.remote && flavour != Flavour::PlainApi { remote::mcp(&url) } else { url },
+            secrets: spec.secrets(),
             remote: spec.remote,
             flavour,
             limit,
@@ -210,7 +217,7 @@ impl Peer {
         if !status.is_redirection() && is_json(&response) {
             return Ok(response); // its body holds the JSON-RPC error
         }
-        Err(status_error(response).await)
+        Err(self.status_error(response).await)
     }
 
     /// Sends a request as it is, with the current credentials.
@@ -247,6 +254,14 @@ impl Peer {
             session.set_sensitive(true);
             self.lock().session.get_or_insert(session);
         }
+    }
+
+    /// The error that a response with an error status stands for. The response may repeat the request.
+    pub(super) async fn status_error(&self, response: Response) -> TransportError {
+        let sent = self.credentials.as_ref().map(|credentials| credentials.sent()).unwrap_or_default();
+        let words = sent.iter().flat_map(|value| value.expose().split_whitespace());
+        let secrets = self.secrets.and_likely(words.map(|word| (word.into(), HIDDEN.to_owned())));
+        status_error(response, &secrets).await
     }
 
     async fn endpoint(&self) -> Result<Url, TransportError> {
@@ -313,12 +328,12 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMu
 }
 
 /// The error that a response with an error status stands for.
-pub(super) async fn status_error(mut response: Response) -> TransportError {
+async fn status_error(mut response: Response, secrets: &KnownSecrets) -> TransportError {
     let code = response.status().as_u16();
-    let challenge = challenge(&response);
+    let challenge = challenge(&response).map(|text| secrets.hide(text).into_owned());
     let mut text = match location(&response) {
         Some(url) if response.status().is_redirection() => {
-            format!("it redirects to {}", redirect_target(response.url(), &url))
+            secrets.hide(format!("it redirects to {}", redirect_target(response.url(), &url))).into_owned()
         }
         _ => String::new(),
     };
@@ -333,7 +348,8 @@ pub(super) async fn status_error(mut response: Response) -> TransportError {
         let line = page.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
         let markup = |line: &&[u8]| line.trim_ascii_start().starts_with(b"<");
         text = line.filter(|line| !markup(line)).map(clean).unwrap_or_default();
-        text = text.chars().take(ERROR_TEXT).collect();
+        // Before it is cut: nobody would know the first half of a secret.
+        text = secrets.hide(text).chars().take(ERROR_TEXT).collect();
     }
     TransportError::Status { code, text, challenge }
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use plugbay_core::{
     exchange::Ticket,
-    wire::{Head, Incoming, Kind, as_message},
+    wire::{Head, Incoming, Kind, Span, as_message},
 };
 use reqwest::{Response, StatusCode, header::HeaderMap};
 use tokio::{
@@ -13,7 +13,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::process::text::{clean, error_text};
+use crate::{
+    link::{ReadMessage, answered_ticket},
+    process::text::{clean, error_text},
+};
 
 use super::{
     HttpEvent, Parked, TransportError,
@@ -151,20 +154,23 @@ impl Exchange {
             StatusCode::OK => {
                 Err(TransportError::Unusable("its response is neither JSON nor an event stream"))
             }
-            _ => Err(peer::status_error(response).await),
+            _ => Err(peer.status_error(response).await),
         }
     }
 
     async fn body(&mut self, response: Response) -> Result<(), TransportError> {
         let status = response.status();
         let challenge = peer::challenge(&response);
-        let incoming = as_message(peer::body(response, self.request.peer.limit).await?);
-        if self.is_response(&incoming) {
-            return self.forward(incoming).await;
+        let read = self.read(as_message(peer::body(response, self.request.peer.limit).await?));
+        if read.answers {
+            return self.forward(read).await;
         }
-        match incoming {
-            Incoming::Message(message) if !status.is_success() || is_error(&message) => {
-                Err(TransportError::Status { code: status.as_u16(), text: text_of(&message), challenge })
+        match read.event {
+            HttpEvent::Read(ReadMessage { message, head, .. })
+                if !status.is_success() || matches!(&head, Ok(head) if is_error(head)) =>
+            {
+                let text = text_of(&message, head.ok().and_then(|head| head.payload));
+                Err(TransportError::Status { code: status.as_u16(), text, challenge })
             }
             _ if status.is_success() => {
                 Err(TransportError::Unusable("its response does not answer the request"))
@@ -180,7 +186,7 @@ impl Exchange {
             let mut events = Events::new(response, self.request.peer.limit, &resume_point);
             let broke = loop {
                 match events.next().await {
-                    Ok(event) => self.forward(event.data).await?,
+                    Ok(event) => self.forward(self.read(event.data)).await?,
                     Err(error) => break error,
                 }
                 if self.answered {
@@ -215,46 +221,53 @@ impl Exchange {
         }
     }
 
-    async fn forward(&mut self, incoming: Incoming) -> Result<(), TransportError> {
-        match &incoming {
-            Incoming::TooLong { .. } => return Err(TransportError::TooLarge),
-            incoming => self.answered |= self.is_response(incoming),
+    async fn forward(&mut self, read: Read) -> Result<(), TransportError> {
+        if let HttpEvent::Incoming(Incoming::TooLong { .. }) = read.event {
+            return Err(TransportError::TooLarge);
         }
-        let note = match incoming {
-            Incoming::Message(message) if is_own_message(&message) => {
-                HttpEvent::During { ticket: self.request.ticket, message }
-            }
-            incoming => HttpEvent::Incoming(incoming),
-        };
-        let _ = self.request.to_link.send(note).await;
+        self.answered |= read.answers;
+        let _ = self.request.to_link.send(read.event).await;
         Ok(())
     }
 
-    fn is_response(&self, incoming: &Incoming) -> bool {
-        let (Incoming::Message(message) | Incoming::NotText(message)) = incoming else { return false };
-        let mut digits = itoa::Buffer::new();
-        let ours = digits.format(self.request.ticket.0).as_bytes();
-        match Head::read_quickly(message).map(|head| head.kind) {
-            Ok(Kind::Result { id } | Kind::Error { id: Some(id) }) => &message[id] == ours,
-            Ok(_) => false,
-            Err(_) => Head::id_of_truncated_response(message, message) == Some(ours),
+    /// Reads a message once, for the link and for whoever gets it.
+    fn read(&self, incoming: Incoming) -> Read {
+        let ticket = self.request.ticket;
+        let is_ours = |id: Option<&[u8]>| id.and_then(answered_ticket) == Some(ticket);
+        match incoming {
+            Incoming::Message(message) => {
+                let mut read = ReadMessage::of(message, None);
+                if matches!(&read.head, Ok(head) if is_own_message(head)) {
+                    read.during = Some(ticket);
+                }
+                Read { answers: is_ours(read.answered_id()), event: HttpEvent::Read(read) }
+            }
+            Incoming::NotText(message) => {
+                let answers = is_ours(Head::id_of_truncated_response(&message, &message));
+                Read { answers, event: HttpEvent::Incoming(Incoming::NotText(message)) }
+            }
+            other => Read { answers: false, event: HttpEvent::Incoming(other) },
         }
     }
 }
 
-/// Whether it is a request or a notification of the server.
-fn is_own_message(message: &Bytes) -> bool {
-    let kind = Head::read_quickly(message).map(|head| head.kind);
-    matches!(kind, Ok(Kind::Request { .. } | Kind::Notification { .. }))
+/// What came back for a request, and whether it answers the request, well or not.
+struct Read {
+    event: HttpEvent,
+    answers: bool,
 }
 
-fn is_error(message: &Bytes) -> bool {
-    matches!(Head::read(message).map(|head| head.kind), Ok(Kind::Error { .. }))
+/// Whether it is a request or a notification of the server.
+fn is_own_message(head: &Head) -> bool {
+    matches!(head.kind, Kind::Request { .. } | Kind::Notification { .. })
+}
+
+fn is_error(head: &Head) -> bool {
+    matches!(head.kind, Kind::Error { .. })
 }
 
 /// The message of a JSON error that answers no request, or all of it.
-fn text_of(json: &Bytes) -> String {
-    let error = Head::read(json).ok().and_then(|head| head.payload);
+fn text_of(json: &Bytes, error: Option<Span>) -> String {
     let text = match error {
         Some(error) => error_text(json, &error),
         None => clean(json),

@@ -9,7 +9,7 @@ use tokio::{sync::mpsc, time::sleep};
 use super::{
     HttpEvent, TransportError,
     events::{Events, ResumePoint},
-    peer::{self, Peer, is_stream},
+    peer::{Peer, is_stream},
 };
 
 /// Reads the GET stream of a Streamable HTTP server for as long as the link lives. Not every server has one.
@@ -61,7 +61,7 @@ pub(super) async fn sse(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
 async fn follow(peer: &Peer, to_link: &mpsc::Sender<HttpEvent>) -> TransportError {
     let response = match peer.get(None).await {
         Ok(response) if is_stream(&response) => response,
-        Ok(response) => return peer::status_error(response).await,
+        Ok(response) => return peer.status_error(response).await,
         Err(error) => return error,
     };
     let mut events = Events::new(response, peer.limit, &ResumePoint::default());

@@ -6,7 +6,12 @@ mod pipe;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Incoming};
+use plugbay_core::{
+    catalog::Tool,
+    exchange::Ticket,
+    failure::Failure,
+    wire::{Head, Incoming, Kind, Malformed, string_value},
+};
 
 pub(crate) use pipe::PipeLink;
 pub use pipe::{Launched, Launcher, StderrSinks, launcher};
@@ -20,11 +25,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
     Incoming(Incoming),
-    /// A request or notification of the server, on the response stream of this request.
-    During {
-        ticket: Ticket,
-        message: Bytes,
-    },
+    /// A message that has been read.
+    Read(ReadMessage),
     /// One request gets no response; others are not affected.
     Failed {
         ticket: Ticket,
@@ -35,6 +37,57 @@ pub(crate) enum LinkEvent {
         ticket: Ticket,
         failure: Arc<Failure>,
     },
+}
+
+/// A message of a server, with its envelope or the reason why it is unusable.
+#[derive(Debug)]
+pub(crate) struct ReadMessage {
+    pub(crate) message: Bytes,
+    pub(crate) head: Result<Head, Malformed>,
+    /// The request on whose response stream it came.
+    pub(crate) during: Option<Ticket>,
+}
+
+impl ReadMessage {
+    pub(crate) fn of(message: Bytes, during: Option<Ticket>) -> Self {
+        let head = Head::read(&message);
+        Self { message, head, during }
+    }
+
+    /// The id of the request that the message answers, well or not, as it is written.
+    pub(crate) fn answered_id(&self) -> Option<&[u8]> {
+        let message = &self.message;
+        match &self.head {
+            Ok(Head { kind: Kind::Result { id } | Kind::Error { id: Some(id) }, .. }) => {
+                Some(&message[id.clone()])
+            }
+            Ok(_) => None,
+            Err(Malformed { answers: Some(id), .. }) => Some(&message[id.clone()]),
+            Err(_) => Head::id_of_truncated_response(message, message),
+        }
+    }
+}
+
+/// The ticket in an id that plugbay wrote.
+pub(crate) fn ticket(id: &[u8]) -> Option<Ticket> {
+    std::str::from_utf8(id).ok()?.parse().ok().map(Ticket)
+}
+
+/// The ticket that the id of a response means. An id of the wrong kind, such as `"5"` or `5.0` for 5, means the same
+/// request: only plugbay makes ids, and each is a number of its own.
+pub(crate) fn answered_ticket(id: &[u8]) -> Option<Ticket> {
+    /// Above it, not every whole number has a floating-point one.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if let Some(text) = string_value(id).filter(|_| id.starts_with(b"\"")) {
+        let ticket = ticket(text.as_bytes())?;
+        return (ticket.0.to_string() == *text).then_some(ticket);
+    }
+    ticket(id).or_else(|| {
+        let number: f64 = std::str::from_utf8(id).ok()?.parse().ok()?;
+        let is_whole = number.fract() == 0.0 && (0.0..EXACT).contains(&number);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and fits")]
+        is_whole.then_some(Ticket(number as u64))
+    })
 }
 
 /// A link of either kind; the actor need not know which.
@@ -231,6 +284,7 @@ pub(crate) struct Witness {
 impl Witness {
     /// A failure of a server that is still there.
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
+        let what = self.stderr.secrets().hide(what.into());
         let failure = Failure::new(what, self.stderr.tail(TAIL_LINES));
         match &self.text {
             Some(text) => failure.with_stdout(text.tail(TEXT_LINES)),

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use plugbay_core::{
     failure::Failure,
     name::ServerName,
+    secret::KnownSecrets,
     wire::{Framing, Incoming},
 };
 use tokio::time::timeout;
@@ -33,13 +34,15 @@ pub struct Launched {
     pub process: Option<Process>,
 }
 
-/// Makes the sink of each process that is started.
-pub type StderrSinks = Arc<dyn Fn(&ServerName) -> Box<dyn StderrSink> + Send + Sync>;
+/// Makes the sink of each process that is started. The sink keeps the secrets of the server out of what it writes.
+pub type StderrSinks = Arc<dyn Fn(&ServerName, KnownSecrets) -> Box<dyn StderrSink> + Send + Sync>;
 
 /// The launcher that starts real processes. Their stderr also goes to the sinks, if there are any.
 pub fn launcher(guard: Guard, sinks: Option<StderrSinks>) -> Launcher {
     Arc::new(move |server, spec| {
-        let stderr = sinks.as_ref().map(|sinks| StderrRing::with_sink(sinks(server))).unwrap_or_default();
+        let secrets = spec.secrets();
+        let sink = sinks.as_ref().map(|sinks| sinks(server, secrets.clone()));
+        let stderr = StderrRing::new(secrets, sink);
         let mut process = process::spawn(spec, &guard, stderr)
             .map_err(|error| Failure::new(error.to_string(), Vec::new()).with_remedy(error.remedy()))?;
         let missing = || Failure::new("its pipes were taken already", Vec::new());
@@ -63,7 +66,8 @@ impl PipeLink {
         let Launched { reader, writer, process } = launched;
         let stderr = process.as_ref().map(|process| process.stderr.clone()).unwrap_or_default();
         let connection = Connection::new(reader, writer, framing, limit);
-        Self { connection, process, stderr, text: StderrRing::default(), exited: false }
+        let text = StderrRing::new(stderr.secrets().clone(), None);
+        Self { connection, process, stderr, text, exited: false }
     }
 
     pub(crate) fn pid(&self) -> Option<i32> {

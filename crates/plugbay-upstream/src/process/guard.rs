@@ -11,18 +11,25 @@ use std::{
     os::fd::OwnedFd,
     path::PathBuf,
     process::Stdio,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
 };
 
 use rustix::process::Pid;
-use tokio::process::{Child, Command};
+use tokio::{
+    process::{Child, Command},
+    time::sleep,
+};
 
 use super::{
     environment::MARKER,
     helper::{GOODBYE, REGISTER, UNREGISTER},
 };
 
-/// A cheap handle. The helper starts with the first child and, when it was killed, with the next.
+/// A helper that ended is replaced this long after its start at the earliest: perhaps it cannot run here.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+
+/// A cheap handle. The helper starts with the first child, and is replaced when it was killed.
 /// When the last handle is dropped, the helper is told that the gateway ends in good order.
 #[derive(Debug, Clone)]
 pub struct Guard {
@@ -72,7 +79,7 @@ impl Guard {
     #[cfg(test)]
     pub(super) fn helper_pid(&self) -> Option<Pid> {
         let state = self.shared.lock();
-        state.helper.as_ref()?.process.id().and_then(|id| Pid::from_raw(id.cast_signed()))
+        state.helper.as_ref().map(|helper| helper.pid)
     }
 }
 
@@ -128,18 +135,20 @@ struct State {
 }
 
 impl State {
-    fn keep_watch(&mut self, shared: &Shared) {
+    fn keep_watch(&mut self, shared: &Arc<Shared>) {
         let Some(launch) = &shared.launch else { return };
-        if self.helper.as_mut().is_some_and(Helper::is_running) {
+        if self.helper.is_some() {
             return;
         }
-        self.helper = None;
-        let started = Helper::start(launch, &shared.instance).and_then(|helper| {
+        let started = Helper::start(launch, &shared.instance).and_then(|(helper, process)| {
             helper.write(&all(&self.groups))?;
-            Ok(helper)
+            Ok((helper, process))
         });
         match started {
-            Ok(helper) => self.helper = Some(helper),
+            Ok((helper, process)) => {
+                tokio::spawn(replace_at_end(process, helper.pid, Arc::downgrade(shared)));
+                self.helper = Some(helper);
+            }
             // Once is enough: the next server would say the same.
             Err(_) if self.warned => {}
             Err(error) => {
@@ -162,6 +171,20 @@ impl State {
     }
 }
 
+/// Waits for the end of a helper. If it was killed, another one gets all groups.
+async fn replace_at_end(mut process: Child, pid: Pid, shared: Weak<Shared>) {
+    let started = Instant::now();
+    _ = process.wait().await;
+    sleep(SHORT_LIFE.saturating_sub(started.elapsed())).await;
+    let Some(shared) = shared.upgrade() else { return };
+    let mut state = shared.lock();
+    if state.helper.as_ref().is_some_and(|helper| helper.pid == pid) {
+        state.helper = None;
+        tracing::debug!("the orphan guard has ended; it starts again");
+        state.keep_watch(&shared);
+    }
+}
+
 fn all(groups: &HashSet<Pid>) -> Vec<u8> {
     groups
         .iter()
@@ -176,12 +199,11 @@ fn all(groups: &HashSet<Pid>) -> Vec<u8> {
 struct Helper {
     /// Close-on-exec, as every pipe of `Command`: a child that held it would hide our death.
     orders: OwnedFd,
-    /// tokio reaps it when it is dropped.
-    process: Child,
+    pid: Pid,
 }
 
 impl Helper {
-    fn start(launch: &Launch, instance: &str) -> io::Result<Self> {
+    fn start(launch: &Launch, instance: &str) -> io::Result<(Self, Child)> {
         let mut process = Command::new(&launch.program)
             .args(&launch.args)
             .arg(instance)
@@ -197,11 +219,9 @@ impl Helper {
         let orders = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.into_owned_fd()?;
         // A helper that is stopped must not stop us.
         rustix::io::ioctl_fionbio(&orders, true)?;
-        Ok(Self { orders, process })
-    }
-
-    fn is_running(&mut self) -> bool {
-        matches!(self.process.try_wait(), Ok(None))
+        let pid =
+            process.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
+        Ok((Self { orders, pid }, process))
     }
 
     /// Far below the pipe's atomic size but for hundreds of groups at once, which an empty pipe takes.

@@ -4,6 +4,7 @@
 //! So a leader's exit is first *seen* (it stays a zombie), then its group is signalled, and only then
 //! is it reaped. What a `kill -9` of ourselves leaves is cleared by the [`Guard`]'s helper process.
 
+mod cgroup;
 mod child;
 mod environment;
 mod error;

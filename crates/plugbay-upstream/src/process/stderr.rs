@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use plugbay_core::secret::KnownSecrets;
 use tokio::net::unix::pipe;
 
 use super::text::clean;
@@ -30,13 +31,19 @@ pub struct StderrRing {
     // A std mutex: held for the copy of a few bytes, never across an await, so an async one would
     // only cost more.
     ring: Arc<Mutex<Ring>>,
+    secrets: KnownSecrets,
 }
 
 impl StderrRing {
-    /// A ring whose bytes also go to a sink.
-    pub fn with_sink(sink: Box<dyn StderrSink>) -> Self {
-        let ring = Ring { sink: Some(sink), ..Ring::default() };
-        Self { ring: Arc::new(Mutex::new(ring)) }
+    /// A ring whose lines are shown without these secrets. Its bytes also go to the sink, as they are.
+    pub fn new(secrets: KnownSecrets, sink: Option<Box<dyn StderrSink>>) -> Self {
+        let ring = Ring { sink, ..Ring::default() };
+        Self { ring: Arc::new(Mutex::new(ring)), secrets }
+    }
+
+    /// What is not shown of the server.
+    pub(crate) fn secrets(&self) -> &KnownSecrets {
+        &self.secrets
     }
 
     /// The last `n` lines (at most 200), oldest first, without blank ones, safe to print.
@@ -50,7 +57,7 @@ impl StderrRing {
             .iter()
             .enumerate()
             .rev()
-            .map(|(index, line)| match clean(line) {
+            .map(|(index, line)| match self.secrets.hide(clean(line)).into_owned() {
                 line if index == 0 && beheaded && !line.is_empty() => format!("…{line}"),
                 line => line,
             })
@@ -63,7 +70,7 @@ impl StderrRing {
 
     /// For what a server prints on stdout although it is no message.
     pub fn push_line(&self, line: &[u8]) {
-        log_lines(line);
+        self.log_lines(line);
         let mut ring = self.lock();
         // Half a line of stderr may be waiting for its end: do not write into it.
         if ring.bytes.back().is_some_and(|last| *last != b'\n') {
@@ -71,6 +78,15 @@ impl StderrRing {
         }
         ring.append(line);
         ring.append(b"\n");
+    }
+
+    fn log_lines(&self, bytes: &[u8]) {
+        if !tracing::enabled!(target: LOG_TARGET, tracing::Level::DEBUG) {
+            return;
+        }
+        for line in bytes.split(|byte| *byte == b'\n').map(clean).filter(|line| !line.is_empty()) {
+            tracing::debug!(target: LOG_TARGET, "{}", self.secrets.hide(line));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
@@ -105,7 +121,7 @@ pub(super) fn drain_now(pipe: &pipe::Receiver, ring: &StderrRing) {
         let Ok(length @ 1..) = rustix::io::read(pipe, &mut buffer) else { return };
         locked.append(&buffer[..length]);
         drop(locked);
-        log_lines(&buffer[..length]);
+        ring.log_lines(&buffer[..length]);
     }
 }
 
@@ -119,7 +135,7 @@ fn read_once(pipe: &pipe::Receiver, ring: &StderrRing) -> ControlFlow<()> {
         Ok(length) => {
             locked.append(&buffer[..length]);
             drop(locked);
-            log_lines(&buffer[..length]);
+            ring.log_lines(&buffer[..length]);
             ControlFlow::Continue(())
         }
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => ControlFlow::Continue(()),
@@ -127,15 +143,6 @@ fn read_once(pipe: &pipe::Receiver, ring: &StderrRing) -> ControlFlow<()> {
             tracing::debug!(%error, "stderr of the server cannot be read");
             ControlFlow::Break(())
         }
-    }
-}
-
-fn log_lines(bytes: &[u8]) {
-    if !tracing::enabled!(target: LOG_TARGET, tracing::Level::DEBUG) {
-        return;
-    }
-    for line in bytes.split(|byte| *byte == b'\n').map(clean).filter(|line| !line.is_empty()) {
-        tracing::debug!(target: LOG_TARGET, "{line}");
     }
 }
 
@@ -226,7 +233,7 @@ mod tests {
             }
         }
         let collected = Arc::new(Mutex::new(Vec::new()));
-        let ring = StderrRing::with_sink(Box::new(Collect(Arc::clone(&collected))));
+        let ring = StderrRing::new(KnownSecrets::default(), Some(Box::new(Collect(Arc::clone(&collected)))));
 
         ring.lock().append(&b"x".repeat(2 * KEPT_BYTES));
         ring.push_line(b"not JSON");

@@ -1,44 +1,108 @@
-//! Processes that left their group, found by the marker in their environment.
+//! Processes that left their group: found by the marker in their environment, by their parents, and by their cgroup.
 //!
-//! Only Linux shows it, under `/proc`; elsewhere none are found and the groups must do.
+//! Only Linux shows them, under `/proc`; elsewhere none are found and the groups must do.
 
-use std::{collections::HashSet, fs};
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+};
 
-use rustix::process::{Pid, Signal, getpgid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
-use super::environment::MARKER;
+use super::{cgroup::Cgroup, environment::MARKER};
 
 #[derive(Debug)]
 pub(super) struct Strays {
     /// `NAME=value`, as it stands in an environment.
     marker: String,
+    cgroup: Option<Cgroup>,
+    /// Found once, with the time when it started: its parent may have ended since.
+    known: HashMap<Pid, u64>,
     /// A second TERM means "at once" to many programs, so each gets one.
     asked: HashSet<Pid>,
 }
 
 impl Strays {
     pub(super) fn of(instance: &str) -> Self {
-        Self { marker: format!("{MARKER}={instance}"), asked: HashSet::new() }
+        let (known, asked) = (HashMap::new(), HashSet::new());
+        Self { marker: format!("{MARKER}={instance}"), cgroup: Cgroup::create(instance), known, asked }
     }
 
-    /// True if there are any. Members of `groups` have had their TERM with the group.
+    /// Keeps a new group in the cgroup, with all that it starts from now on and has started already.
+    pub(super) fn enclose(&mut self, group: Pid) {
+        let Some(cgroup) = &self.cgroup else { return };
+        cgroup.add(group);
+        let all: Vec<Stat> = processes().filter_map(Stat::read).collect();
+        for pid in with_descendants(&all, |process| process.group == group).into_keys() {
+            cgroup.add(pid);
+        }
+    }
+
+    /// True if there are any. Members of `groups` get their signals with the group.
     pub(super) fn signal(&mut self, signal: Signal, groups: &HashSet<Pid>) -> bool {
-        let strays = self.find();
+        let strays = self.find(groups);
+        if let Some(cgroup) = self.cgroup.as_ref().filter(|_| signal == Signal::KILL) {
+            cgroup.kill();
+        }
         for &stray in &strays {
-            if signal != Signal::TERM || self.first_asked(stray, groups) {
+            if signal != Signal::TERM || self.asked.insert(stray) {
                 _ = kill_process(stray, signal);
             }
         }
         !strays.is_empty()
     }
 
-    pub(super) fn find(&self) -> Vec<Pid> {
-        processes().filter(|pid| carries(*pid, self.marker.as_bytes())).collect()
+    /// The processes outside of these groups that belong to the gateway.
+    pub(super) fn find(&mut self, groups: &HashSet<Pid>) -> Vec<Pid> {
+        let inside = self.cgroup.as_ref().map(Cgroup::members).unwrap_or_default();
+        let all: Vec<Stat> = processes().filter_map(Stat::read).collect();
+        let is_known = |process: &Stat| self.known.get(&process.pid) == Some(&process.started);
+        let is_ours = |process: &Stat| {
+            groups.contains(&process.group)
+                || inside.contains(&process.pid)
+                || is_known(process)
+                || carries(process.pid, self.marker.as_bytes())
+        };
+        self.known = with_descendants(&all, is_ours);
+        let outside = all.iter().filter(|process| !groups.contains(&process.group));
+        outside.map(|process| process.pid).filter(|pid| self.known.contains_key(pid)).collect()
     }
+}
 
-    fn first_asked(&mut self, stray: Pid, groups: &HashSet<Pid>) -> bool {
-        let by_group = getpgid(Some(stray)).is_ok_and(|group| groups.contains(&group));
-        !by_group && self.asked.insert(stray)
+/// A process that runs, as `/proc/PID/stat` shows it.
+struct Stat {
+    pid: Pid,
+    parent: Pid,
+    group: Pid,
+    started: u64,
+}
+
+impl Stat {
+    /// `None` also for zombies, which cannot be ended.
+    fn read(pid: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
+        // The name before the last parenthesis may hold anything.
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let number = |field: usize| fields.get(field)?.parse().ok().and_then(Pid::from_raw);
+        let is_zombie = matches!(fields.first(), Some(&("Z" | "X")));
+        let started = fields.get(19)?.parse().ok()?;
+        (!is_zombie).then_some(Self { pid, parent: number(1)?, group: number(2)?, started })
+    }
+}
+
+/// These processes and all that they have started, with the times when they started.
+fn with_descendants(all: &[Stat], is_one: impl Fn(&Stat) -> bool) -> HashMap<Pid, u64> {
+    let mut found: HashMap<Pid, u64> = HashMap::new();
+    loop {
+        let before = found.len();
+        for process in all {
+            if found.contains_key(&process.parent) || before == 0 && is_one(process) {
+                found.insert(process.pid, process.started);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
     }
 }
 
@@ -50,7 +114,7 @@ fn processes() -> impl Iterator<Item = Pid> {
         .filter_map(Pid::from_raw)
 }
 
-/// False also for what is not ours to read, and for zombies, whose environment is empty.
+/// False also for what is not ours to read.
 fn carries(pid: Pid, marker: &[u8]) -> bool {
     fs::read(format!("/proc/{}/environ", pid.as_raw_pid()))
         .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == marker))

@@ -1,12 +1,14 @@
 //! Makes a line that a foreign program wrote safe to show in a terminal, a log or an error message.
 
-use plugbay_core::wire::{Members, Span, string_value};
+use plugbay_core::{
+    text::stripped,
+    wire::{Members, Span, string_value},
+};
 
 /// Long enough for any message, short enough to repeat in an answer.
 const LONGEST: usize = 4096;
 
-/// Decodes lossily and drops escape sequences, control characters and invisible direction marks. Of
-/// a line that was redrawn with carriage returns, the last state that shows something is kept.
+/// Decodes lossily and drops escape sequences and other hidden characters. Of a line that was redrawn with carriage returns, the last state that shows something is kept.
 pub(crate) fn clean(line: &[u8]) -> String {
     line.rsplit(|byte| *byte == b'\r').map(clean_segment).find(|text| !text.is_empty()).unwrap_or_default()
 }
@@ -18,56 +20,15 @@ pub(crate) fn error_text(message: &[u8], error: &Span) -> String {
 }
 
 fn clean_segment(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let mut chars = text.chars();
-    let mut cleaned = String::new();
-    while let Some(char) = chars.next() {
-        if cleaned.len() >= LONGEST {
-            cleaned.push('…');
-            break;
-        }
-        match char {
-            '\u{1b}' => skip_escape(&mut chars),
-            '\u{9b}' => skip_control_sequence(&mut chars),
-            '\t' => cleaned.push(' '),
-            _ if char.is_control() || is_invisible(char) => {}
-            _ => cleaned.push(char),
-        }
+    // Escape sequences may make up most of a line, but not all of a long one.
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]);
+    let mut cleaned = stripped(&text).replace('\t', " ");
+    if cleaned.len() > LONGEST {
+        cleaned.truncate(cleaned.floor_char_boundary(LONGEST));
+        cleaned.push('…');
     }
     cleaned.truncate(cleaned.trim_end().len());
     cleaned
-}
-
-fn skip_escape(chars: &mut std::str::Chars<'_>) {
-    match chars.next() {
-        Some('[') => skip_control_sequence(chars),
-        Some(']' | 'P' | 'X' | '^' | '_') => skip_string(chars),
-        // An intermediate character: the sequence goes on until a final one.
-        Some(' '..='/') => _ = chars.find(|char| !matches!(char, ' '..='/')),
-        _ => {}
-    }
-}
-
-/// Parameters, then one final character.
-fn skip_control_sequence(chars: &mut std::str::Chars<'_>) {
-    _ = chars.find(|char| !matches!(char, ' '..='?'));
-}
-
-/// A title, a link and the like: up to BEL or `ESC \`. One that never ends takes the line with it.
-fn skip_string(chars: &mut std::str::Chars<'_>) {
-    let mut escaped = false;
-    _ = chars.find(|char| {
-        let ends = matches!(char, '\u{7}' | '\u{9c}') || (escaped && *char == '\\');
-        escaped = *char == '\u{1b}';
-        ends
-    });
-}
-
-/// Direction marks and tag characters make a text read differently from what it says.
-fn is_invisible(char: char) -> bool {
-    matches!(char,
-        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -41,9 +41,12 @@ pub(super) fn catalog_config(settings: &Settings, shared: BTreeSet<ServerName>) 
         let identity = server.spec.as_ref().ok().map(identity);
         (server.name.clone(), identity)
     });
+    let is_unchanged = |server: &&ServerSettings| server.spec.as_ref().is_ok_and(|spec| !spec.sanitize);
+    let unchanged = settings.servers.iter().filter(is_unchanged).map(|server| server.name.clone());
     CatalogConfig {
         layout: Arc::new(layout),
         servers: servers.collect(),
+        unchanged: unchanged.collect(),
         shared,
         broken: broken(settings),
         list_wait: settings.list_wait,
@@ -58,6 +61,7 @@ fn live(settings: &Settings) -> LiveSettings {
         learn: settings.learn,
         call_limits: settings.limits.calls,
         list_wait: settings.list_wait,
+        drain: settings.limits.drain,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Dialect, Item, ItemKind, Items, KnownList, Offer, ServerCapabilities, Tools},
+    catalog::{Dialect, Item, ItemKind, Items, KnownList, LeftOut, Offer, ServerCapabilities, Tools},
     declaration::Declaration,
     extension::Extensions,
 };
@@ -56,6 +56,9 @@ pub(super) struct StoredOffer<'a> {
     prompts: Vec<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     skills: Vec<&'a RawValue>,
+    /// Not known in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left_out: Option<LeftOut>,
 }
 
 /// Texts of a list that are written for the file.
@@ -88,6 +91,7 @@ impl<'a> StoredOffer<'a> {
             templates: definitions(&offer.templates),
             prompts: definitions(&offer.prompts),
             skills: definitions(&offer.skills),
+            left_out: offer.left_out,
         }
     }
 
@@ -111,7 +115,7 @@ impl<'a> StoredOffer<'a> {
             let (text, object) = read(raw);
             Extensions::read(&text, &object)
         });
-        let offer = offer.with_tools(tools).with_items(self.capabilities, stock);
+        let offer = offer.with_tools(tools).with_items(self.capabilities, stock).without(self.left_out);
         let offer = Arc::new(offer.extended(extensions.unwrap_or_default()));
         Some(KnownList { declared: declared.collect(), offer, confirmed: self.confirmed })
     }

@@ -2,7 +2,8 @@
 //!
 //! One file per launch identity, so a changed command never shows another program's tools. It holds the lists that the
 //! server has for several kinds of hosts; processes that share the folder replace only those that they have just
-//! received. A file is replaced as a whole, by rename, under a lock. Its tools are read when they are needed.
+//! received. A file is replaced as a whole, by rename, under a lock. A file of a newer plugbay is left alone.
+//! Tools are read when they are needed.
 
 mod head;
 mod older;
@@ -10,15 +11,13 @@ mod stored;
 mod stored_tools;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::{
-    fs::{self, File, TryLockError},
-    io,
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
-    thread::JoinHandle,
-    time::{Duration, Instant},
+    sync::Arc,
+    time::Duration,
 };
 
 use plugbay_core::{
@@ -27,8 +26,8 @@ use plugbay_core::{
     name::ServerName,
 };
 
-use self::stored::Stored;
-use crate::files;
+use self::{stored::Stored, writer::Writer};
+use crate::files::{self, own};
 
 const LOCK: &str = ".lock";
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
@@ -38,7 +37,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Cache {
     /// `None`: no folder is known, so nothing is cached.
     folder: Option<PathBuf>,
-    writer: Option<Writer>,
+    writer: Option<Writer<Job>>,
 }
 
 /// What the cache has of a server.
@@ -62,11 +61,6 @@ pub enum Saved {
 }
 
 #[derive(Debug)]
-struct Writer {
-    jobs: mpsc::Sender<Job>,
-    thread: JoinHandle<()>,
-}
-
 struct Job {
     path: PathBuf,
     server: String,
@@ -82,6 +76,10 @@ impl Cache {
     pub fn load(&self, identity: &str) -> CachedLists {
         let Some(path) = self.path(identity) else { return CachedLists::Absent };
         let stored = match Stored::open(&path) {
+            Ok(stored) if stored.is_newer() => {
+                tracing::warn!(path = %path.display(), "a newer plugbay has written this cache file; it is not used");
+                return CachedLists::Absent;
+            }
             Ok(stored) => stored,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return CachedLists::Absent,
             Err(error) => {
@@ -98,14 +96,13 @@ impl Cache {
     /// Writes in the background; [`Cache::finish`] waits for it.
     pub fn save(&mut self, server: &ServerName, identity: &str, saved: Saved) {
         let Some(path) = self.path(identity) else { return };
-        let writer = self.writer.get_or_insert_with(Writer::start);
-        let _ = writer.jobs.send(Job { path, server: server.to_string(), saved });
+        let writer = self.writer.get_or_insert_with(|| Writer::start(write));
+        writer.send(Job { path, server: server.to_string(), saved });
     }
 
     pub fn finish(&mut self) {
-        if let Some(Writer { jobs, thread }) = self.writer.take() {
-            drop(jobs);
-            let _ = thread.join();
+        if let Some(writer) = self.writer.take() {
+            writer.finish();
         }
     }
 
@@ -131,7 +128,7 @@ pub fn inspect(folder: &Path) -> Inspection {
     let mut found = Inspection::default();
     for path in fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if path.extension().is_some_and(|extension| extension == "json") {
-            if Stored::read(&path).is_ok_and(|stored| stored.is_damaged()) {
+            if Stored::read(&path).is_ok_and(|stored| !stored.is_newer() && stored.is_damaged()) {
                 found.damaged.push(path);
             }
         } else if files::is_abandoned(&path) {
@@ -139,36 +136,20 @@ pub fn inspect(folder: &Path) -> Inspection {
         }
     }
     let lock = folder.join(LOCK);
-    if File::open(&lock).is_ok_and(|file| lock_soon(&file).is_err()) {
+    let is_held = |error: io::Error| error.kind() == io::ErrorKind::TimedOut;
+    if lock.exists() && own::lock(&lock, LOCK_PATIENCE).is_err_and(is_held) {
         found.locked = Some(lock);
     }
     found
 }
 
-impl Writer {
-    /// Writes in a thread of its own, because syncing a file can take long.
-    fn start() -> Self {
-        let (jobs, inbox) = mpsc::channel::<Job>();
-        let thread = std::thread::spawn(move || {
-            for job in inbox {
-                if let Err(error) = write(&job) {
-                    tracing::warn!(path = %job.path.display(), "the cache cannot be written: {error}");
-                    return; // the next cannot be written either
-                }
-            }
-        });
-        Self { jobs, thread }
-    }
-}
-
 /// Adds what is saved to what is there. Another process may have saved lists for other hosts meanwhile.
 fn write(job: &Job) -> io::Result<()> {
-    let folder = files::folder_of(&job.path);
-    files::create_folder(folder)?;
-    let lock =
-        File::options().create(true).truncate(false).write(true).mode(0o600).open(folder.join(LOCK))?;
-    lock_soon(&lock)?;
+    let _lock = own::lock(&files::folder_of(&job.path).join(LOCK), LOCK_PATIENCE)?;
     let before = Stored::read(&job.path).unwrap_or_default();
+    if before.is_newer() {
+        return Ok(());
+    }
     let lists = match before.lists(&job.path) {
         Some(CachedLists::Lists(lists)) => lists,
         _ => Vec::new(),
@@ -177,7 +158,7 @@ fn write(job: &Job) -> io::Result<()> {
     if before.is(&content) {
         return Ok(());
     }
-    files::replace(&job.path, &content)
+    own::replace(&job.path, &content)
 }
 
 fn merged(lists: Vec<KnownList>, saved: &Saved) -> Vec<KnownList> {
@@ -188,25 +169,17 @@ fn merged(lists: Vec<KnownList>, saved: &Saved) -> Vec<KnownList> {
     variants.lists().to_vec()
 }
 
+#[cfg(fuzzing)]
+pub(crate) fn rewritten(content: &[u8]) -> Option<Vec<u8>> {
+    match Stored::from(content.to_vec()).lists(Path::new(""))? {
+        CachedLists::Lists(lists) => stored::render("", &lists),
+        CachedLists::Absent | CachedLists::NoAnswer => None,
+    }
+}
+
 /// A file that cannot be parsed is kept for whoever wants to know why.
 fn move_aside(path: &Path) {
     let aside = path.with_extension("json.corrupt");
     let outcome = fs::rename(path, &aside);
     tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "moved a damaged cache file aside");
-}
-
-/// Another process may hold the lock for ever, and plugbay must be able to exit. Without the write, the next start
-/// has no cached offer.
-fn lock_soon(lock: &File) -> io::Result<()> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds its lock"));
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
-        }
-    }
 }

@@ -18,25 +18,23 @@ use super::{
     older,
     stored_tools::{Body, ToolsPlace},
 };
+use crate::files::own;
 
 pub(super) const FORMAT: u32 = 6;
 /// A file of up to so many bytes is read whole.
 const SMALL: u64 = 64 << 10;
+/// A larger file is not read.
+const LARGEST: u64 = 256 << 20;
 /// The first line is no longer than this.
 const FIRST_LINE: usize = 64;
 
 /// A cache file that was opened.
+#[derive(Default)]
 pub(super) struct Stored {
     /// The file, or its beginning.
     beginning: Bytes,
     /// If there is more of it.
     file: Option<File>,
-}
-
-impl Default for Stored {
-    fn default() -> Self {
-        Self { beginning: Bytes::new(), file: None }
-    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -48,47 +46,45 @@ struct FirstLine {
 impl Stored {
     /// Reads as much of the file as tells what it has.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
+        let (file, length) = opened(path)?;
         if length <= SMALL {
-            return Self::whole(file, length);
+            return Self::whole(&file);
         }
         let mut beginning = vec![0; FIRST_LINE];
         file.read_exact_at(&mut beginning, 0)?;
-        let Some((start, FirstLine { head, .. })) = first_line(&beginning) else {
-            return Self::whole(file, length);
-        };
-        let end = (start + head) as u64;
-        if end > length {
-            return Self::whole(file, length);
-        }
-        beginning.resize(start + head, 0);
+        let end = first_line(&beginning).and_then(|(start, line)| start.checked_add(line.head));
+        let Some(end) = end.filter(|end| *end as u64 <= length) else { return Self::whole(&file) };
+        beginning.resize(end, 0);
         file.read_exact_at(&mut beginning, 0)?;
         Ok(Self { beginning: beginning.into(), file: Some(file) })
     }
 
     /// Reads the whole file.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        Self::whole(file, length)
+        Self::whole(&opened(path)?.0)
     }
 
-    fn whole(mut file: File, length: u64) -> io::Result<Self> {
-        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1);
-        file.read_to_end(&mut bytes)?;
-        Ok(Self { beginning: bytes.into(), file: None })
+    fn whole(file: &File) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+
+    /// Whether a newer version of plugbay has written this. Nobody knows its shape but for the number of its format.
+    pub(super) fn is_newer(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Numbered {
+            format: u32,
+        }
+        let mut values = serde_json::Deserializer::from_slice(&self.beginning).into_iter::<Numbered>();
+        values.next().is_some_and(|first| first.is_ok_and(|first| first.format > FORMAT))
     }
 
     /// What it has; `None` if it is damaged.
     pub(super) fn lists(&self, path: &Path) -> Option<CachedLists> {
-        let Some((start, FirstLine { format, head })) = first_line(&self.beginning) else {
+        let Some((start, FirstLine { head, .. })) = first_line(&self.beginning) else {
             return older::parse(&self.beginning);
         };
-        if format != FORMAT {
-            // Of another version: replaced when the server next lists.
-            return Some(CachedLists::Absent);
-        }
         let end = start.checked_add(head)?;
         let body = match &self.file {
             Some(file) => Body::Open { file: file.try_clone().ok()?, start: end as u64 },
@@ -102,7 +98,7 @@ impl Stored {
 
     /// Whether a file that was read whole cannot be used.
     pub(super) fn is_damaged(&self) -> bool {
-        let Some((start, FirstLine { format: FORMAT, head })) = first_line(&self.beginning) else {
+        let Some((start, FirstLine { head, .. })) = first_line(&self.beginning) else {
             return self.lists(Path::new("")).is_none();
         };
         let is_whole = || {
@@ -121,10 +117,28 @@ impl Stored {
     }
 }
 
-/// The first line, and where the head begins. `None`: the file is of an earlier version, or damaged.
+impl From<Vec<u8>> for Stored {
+    fn from(content: Vec<u8>) -> Self {
+        Self { beginning: content.into(), file: None }
+    }
+}
+
+/// A file and its length.
+fn opened(path: &Path) -> io::Result<(File, u64)> {
+    let file = own::open(path)?;
+    let length = file.metadata()?.len();
+    if length > LARGEST {
+        let why = format!("the file is larger than {} MiB", LARGEST >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok((file, length))
+}
+
+/// The first line, and where the head begins. `None`: the file is of another version, or damaged.
 fn first_line(file: &[u8]) -> Option<(usize, FirstLine)> {
     let line = file[..file.len().min(FIRST_LINE)].split_inclusive(|byte| *byte == b'\n').next()?;
-    Some((line.len(), serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?))
+    let first: FirstLine = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
+    (first.format == FORMAT).then_some((line.len(), first))
 }
 
 /// The content of the file of a server.

@@ -20,6 +20,9 @@ pub(super) struct ToolsPlace {
     /// Some say something about apps: these are read at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     ui: bool,
+    /// No definition has hidden characters: these need not be read to be cleaned of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    visible: bool,
     /// Where the index begins, counted from the end of the head.
     start: u64,
     /// The length of the index. The definitions follow it.
@@ -46,20 +49,22 @@ pub(super) enum Body {
 impl Body {
     fn read(&self, start: u64, length: u64) -> io::Result<Bytes> {
         let damaged = || io::Error::new(io::ErrorKind::UnexpectedEof, "the file is too short");
+        let behind = |before: u64| {
+            let start = before.checked_add(start)?;
+            Some(start..start.checked_add(length)?)
+        };
         match self {
             Self::Read(bytes) => {
-                let range =
-                    |start: u64| Some(usize::try_from(start).ok()?..usize::try_from(start + length).ok()?);
-                let range = range(start).filter(|range| range.end <= bytes.len()).ok_or_else(damaged)?;
-                Ok(bytes.slice(range))
+                let range = behind(0).filter(|range| range.end <= bytes.len() as u64).ok_or_else(damaged)?;
+                let place = |at: u64| usize::try_from(at).map_err(|_| damaged());
+                Ok(bytes.slice(place(range.start)?..place(range.end)?))
             }
             Self::Open { file, start: body } => {
                 // The length is checked first: a damaged file must not reserve any amount of memory.
-                if body + start + length > file.metadata()?.len() {
-                    return Err(damaged());
-                }
+                let end = file.metadata()?.len();
+                let range = behind(*body).filter(|range| range.end <= end).ok_or_else(damaged)?;
                 let mut bytes = BytesMut::zeroed(usize::try_from(length).map_err(|_| damaged())?);
-                file.read_exact_at(&mut bytes, body + start)?;
+                file.read_exact_at(&mut bytes, range.start)?;
                 Ok(bytes.freeze())
             }
         }
@@ -85,9 +90,10 @@ impl ToolsPlace {
         for tool in tools {
             body.put_slice(&tool.definition);
         }
-        let (ui, checksum) = (tools.have_ui(), checksum(&body[start..]));
+        let (ui, visible) = (tools.have_ui(), !tools.have_hidden());
+        let checksum = checksum(&body[start..]);
         let brief = tools.brief().into_owned();
-        Some(Self { brief, ui, start: start as u64, index: index as u64, checksum })
+        Some(Self { brief, ui, visible, start: start as u64, index: index as u64, checksum })
     }
 
     /// The tools, to be read when they are needed. `None` if they are damaged, as far as that is seen at once.
@@ -151,6 +157,10 @@ impl ToolSource for Source {
         let index = self.body.read(self.place.start, self.place.index).ok();
         let index = index.and_then(|index| serde_json::from_slice(&index).ok());
         index.map(|ToolsIndex { names, .. }| names).unwrap_or_default()
+    }
+
+    fn are_visible(&self) -> bool {
+        self.place.visible
     }
 }
 

@@ -1,7 +1,11 @@
 //! Tests of the cache.
 
 use bytes::Bytes;
-use plugbay_core::{catalog::Tool, era::Era, extension::Extensions};
+use plugbay_core::{
+    catalog::{LeftOut, Tool},
+    era::Era,
+    extension::Extensions,
+};
 
 use super::*;
 
@@ -78,7 +82,7 @@ fn two_processes_save_the_lists_for_their_kinds_of_hosts_in_one_file() {
 }
 
 #[test]
-fn cache_files_of_the_version_before_are_read_and_newer_ones_are_left_alone() {
+fn cache_files_of_the_version_before_are_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("servers")).unwrap();
     let cache = Cache::new(Some(folder.path().to_owned()));
@@ -93,7 +97,53 @@ fn cache_files_of_the_version_before_are_read_and_newer_ones_are_left_alone() {
     );
     assert_eq!(lists(load(&old)), [(Vec::new(), Bytes::from(BIG))]);
     assert_eq!(load(r#"{"format":4,"server":"s","confirmed":0,"capabilities":{}}"#), CachedLists::NoAnswer);
-    assert_eq!(load(r#"{"format":7,"server":"s","lists":[]}"#), CachedLists::Absent);
+}
+
+#[test]
+fn a_cache_file_of_a_newer_version_is_neither_used_nor_moved_nor_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("servers")).unwrap();
+    let path = folder.path().join("servers/x.json");
+    let newer = format!(r#"{{"format":{},"lists":"in another way"}}"#, stored::FORMAT + 1);
+    fs::write(&path, &newer).unwrap();
+    let mut cache = Cache::new(Some(folder.path().to_owned()));
+    assert_eq!(cache.load("x"), CachedLists::Absent);
+    cache.save(&ServerName::parse("s").unwrap(), "x", list(POOR, BIG, 1));
+    cache.finish();
+    assert_eq!(fs::read_to_string(path).unwrap(), newer);
+    let found = inspect(folder.path());
+    assert!(found.damaged.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_pipe_or_device_in_the_place_of_a_cache_file_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = folder.path().join("servers");
+    fs::create_dir(&servers).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(servers.join("pipe.json")).status();
+    assert!(pipe.unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", servers.join("device.json")).unwrap();
+    let name = ServerName::parse("s").unwrap();
+    let mut cache = Cache::new(Some(folder.path().to_owned()));
+    for identity in ["pipe", "device"] {
+        assert_eq!(cache.load(identity), CachedLists::Absent);
+        cache.save(&name, identity, list(POOR, BIG, 1));
+    }
+    assert!(inspect(folder.path()).damaged.is_empty());
+    cache.finish();
+    assert_eq!(lists(cache.load("pipe")), lists(cache.load("device")));
+}
+
+#[test]
+fn a_list_is_not_cached_while_another_process_holds_the_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("servers/x.json");
+    let lock = own::lock(&folder.path().join("servers").join(LOCK), Duration::ZERO).unwrap();
+    let job = Job { path, server: "s".to_owned(), saved: list(POOR, BIG, 1) };
+    assert_eq!(write(&job).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    drop(lock);
+    write(&job).unwrap();
+    assert_eq!(lists(Cache::new(Some(folder.path().to_owned())).load("x")).len(), 1);
 }
 
 #[test]
@@ -172,5 +222,69 @@ fn a_cache_file_that_is_cut_off_anywhere_shows_no_tool() {
             assert!(lists[0].offer.tools.iter().next().is_none(), "{length}");
         }
         assert!(!path.exists(), "{length}");
+    }
+}
+
+fn described(character: char, count: usize) -> Arc<Offer> {
+    let tool = |number| {
+        let definition = format!(r#"{{"name":"tool{number:04}","description":"a{character}b"}}"#);
+        Tool::parse(Bytes::from(definition)).unwrap()
+    };
+    Arc::new(Offer::new(Era::Legacy, None, None, (0..count).map(tool).collect()))
+}
+
+#[test]
+fn cached_tools_are_read_to_be_cleaned_only_if_they_have_hidden_characters() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = ServerName::parse("s").unwrap();
+    for (character, count) in [('é', 2), ('é', 2000), ('\u{200b}', 2), ('\u{200b}', 2000)] {
+        let mut cache = Cache::new(Some(folder.path().to_owned()));
+        let offer = described(character, count);
+        cache.save(&name, "x", Saved::List { declared: kind(POOR), offer, confirmed: 1 });
+        cache.finish();
+        let CachedLists::Lists(lists) = cache.load("x") else { panic!() };
+        assert!(!lists[0].offer.tools.are_read());
+        let offer = Offer::clone(&lists[0].offer).without_hidden();
+        assert_eq!(offer.tools.are_read(), character != 'é', "{count}");
+        let expected = if character == 'é' { "aéb" } else { "ab" };
+        assert_eq!(offer.tools[count - 1].description().as_deref(), Some(expected));
+        assert_eq!(offer.hidden.is_some(), character != 'é');
+    }
+}
+
+#[test]
+fn a_cached_list_says_what_was_left_out_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let left_out = Some(LeftOut { long: 2, long_names: 0, rest: true });
+    let offer = Arc::new(Offer::clone(&offer(BIG)).without(left_out));
+    let mut cache = Cache::new(Some(folder.path().to_owned()));
+    let saved = Saved::List { declared: kind(POOR), offer: Arc::clone(&offer), confirmed: 1 };
+    cache.save(&ServerName::parse("s").unwrap(), "x", saved);
+    cache.finish();
+    let CachedLists::Lists(lists) = cache.load("x") else { panic!() };
+    assert_eq!(lists[0].offer, offer);
+}
+
+#[test]
+fn a_cache_file_with_impossible_places_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("servers/x.json");
+    let mut cache = Cache::new(Some(folder.path().to_owned()));
+    cache.save(&ServerName::parse("s").unwrap(), "x", list(POOR, BIG, 1));
+    cache.finish();
+    let file = fs::read_to_string(&path).unwrap();
+    let (first, rest) = file.split_once('\n').unwrap();
+    let long_head = format!("{{\"format\":6,\"head\":{}}}\n{rest}{}", usize::MAX, " ".repeat(100_000));
+    let far = rest.replacen("\"start\":0", &format!("\"start\":{}", u64::MAX), 1);
+    let head = rest.len() - rest.rfind(r#"{"names""#).unwrap();
+    let far = format!("{{\"format\":6,\"head\":{}}}\n{far}", far.len() - head);
+    assert!(first.starts_with(r#"{"format":6"#) && far.contains("18446744073709551615"));
+    for content in [long_head, far] {
+        fs::write(&path, content).unwrap();
+        assert_eq!(inspect(folder.path()).damaged, [path.clone()]);
+        if let CachedLists::Lists(lists) = cache.load("x") {
+            assert!(lists[0].offer.tools.iter().next().is_none());
+        }
+        assert!(!path.exists());
     }
 }

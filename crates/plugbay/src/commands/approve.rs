@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{CommandError, Context};
 use crate::config::{
     self, Content, Diagnostic, Kind, ModelSource, Paths, ServerSettings, Settings, WrittenEntry,
+    masked::masked_words,
 };
 
 /// A proposal with the content of the files that it is about: an approval is for exactly this content.
@@ -207,14 +208,13 @@ impl Launch {
         Self { name, command: Ok(command), variables, folder }
     }
 
-    /// The same without what may be a secret in a URL: its user, path and query.
+    /// The same without what may be a secret: arguments that sound so, and the user, path and query of a URL.
     #[must_use]
     pub fn masked(mut self) -> Self {
-        if let Ok([url]) = self.command.as_deref()
-            && url.contains("://")
-        {
-            self.command = Ok(vec![config::origin(url)]);
-        }
+        self.command = self.command.map(|words| match &*words {
+            [url] if url.contains("://") => vec![config::origin(url)],
+            words => masked_words(words),
+        });
         self
     }
 }

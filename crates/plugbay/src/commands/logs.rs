@@ -7,7 +7,7 @@ use tokio::signal;
 
 use super::{CommandError, Context, place::no_such_server};
 use crate::{
-    files,
+    files::own,
     log_files::{self, Follower, Line},
     watch::Watch,
 };
@@ -73,7 +73,7 @@ pub async fn logs(context: &Context, args: &LogsArgs) -> Result<ExitCode, Comman
 async fn follow(context: &Context, follower: &mut Follower, of_one: bool) -> std::io::Result<()> {
     let folders = [follower.folder()];
     // A folder that does not exist cannot be watched.
-    files::create_folder(&folders[0])?;
+    own::create_folder(&folders[0])?;
     let mut watch = Watch::new(&follower.files()?, &folders);
     loop {
         context.output.show_lines(&follower.news()?, of_one);

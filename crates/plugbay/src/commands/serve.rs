@@ -26,7 +26,7 @@ use crate::{
     telemetry::{self, AbortOnDrop, MetricsPlace},
 };
 use plugbay_downstream::{
-    Gateway,
+    Gateway, descriptors,
     http::{self, Address, Limits, Listener, MetricsPage},
     stdio::{self, UnreadLimit, Window},
 };
@@ -316,6 +316,7 @@ where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
     let Start { source, settings, environment } = start;
+    descriptors::raise_limit();
     let status = GatewayStatus::new(source, transport);
     settings.log_problems();
     let metrics = environment.telemetry.as_ref().and_then(|telemetry| telemetry.prometheus().cloned());

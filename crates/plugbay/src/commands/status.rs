@@ -7,7 +7,8 @@ use tokio::{signal, time::timeout};
 
 use super::{CommandError, Context};
 use crate::{
-    clock, files,
+    clock,
+    files::own,
     status_file::{self, GatewayStatus},
     watch::Watch,
 };
@@ -63,7 +64,7 @@ pub async fn status(context: &Context, args: &StatusArgs) -> Result<ExitCode, Co
 /// Shows the status again whenever a status file changes.
 async fn watch(context: &Context, folder: &Path) -> Result<(), CommandError> {
     // A folder that does not exist cannot be watched.
-    files::create_folder(folder)?;
+    own::create_folder(folder)?;
     let mut watch = Watch::new(&[], &[folder.to_owned()]);
     let mut shown = None;
     loop {

@@ -4,14 +4,14 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 
 use super::{document, identity::hex_digest, paths::Paths};
-use crate::files;
+use crate::files::{self, own};
 
 /// A file as it was when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,25 +95,20 @@ fn place(file: &Path) -> io::Result<PathBuf> {
 struct Approvals(BTreeMap<String, String>);
 
 fn read(path: &Path) -> io::Result<Approvals> {
-    match fs::read(path) {
+    match files::read_own(path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Approvals::default()),
         Err(error) => Err(error),
     }
 }
 
-/// In a folder that only its owner can read, also if it was there before with wider permissions.
 fn write(path: &Path, list: &Approvals) -> io::Result<()> {
-    let folder = files::folder_of(path);
-    files::create_folder(folder)?;
-    #[cfg(unix)]
-    fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-    files::replace(path, &serde_json::to_vec_pretty(list)?)
+    own::replace(path, &serde_json::to_vec_pretty(list)?)
 }
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
 

@@ -1,9 +1,6 @@
 //! From the keys of an entry to where the credentials for its server come from.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use jsonc_parser::common::Range;
 use plugbay_core::{
@@ -383,12 +380,7 @@ fn content(path: &Path) -> Result<Secret, String> {
     if path.to_string_lossy().contains("${") {
         return Ok(Secret::new(""));
     }
-    let about = fs::metadata(path).map_err(|error| error.to_string())?;
-    // Anything else, such as a pipe, could block.
-    if !about.is_file() || about.len() > LONGEST_SECRET {
-        return Err("it is no file with a secret".to_owned());
-    }
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = plugbay_files::read_text(path, LONGEST_SECRET).map_err(|error| error.to_string())?;
     match text.trim() {
         "" => Err("it is empty".to_owned()),
         secret => Ok(Secret::new(secret)),

@@ -1,10 +1,6 @@
 //! One file: from the disk to typed values.
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use jsonc_parser::{CollectOptions, ParseOptions, ast::Value, common::Range, parse_to_ast};
 
@@ -43,20 +39,17 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Box<Diagnostic>> {
     };
     let unreadable =
         |error: io::Error| problem(format!("cannot be read: {error}"), "check the path and its permissions");
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(error)),
-    };
-    let mut bytes = Vec::new();
-    let read = file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if read as u64 > LARGEST {
-        return Err(problem("larger than 1 MiB".into(), "check the path: a configuration file is smaller"));
+    match plugbay_files::read(path, LARGEST) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(problem("larger than 1 MiB".into(), "check the path: a configuration file is smaller"))
+        }
+        Err(error) => Err(unreadable(error)),
     }
-    Ok(Some(bytes))
 }
 
-/// `Err` holds why nothing of the file can be used.
+/// `Err` holds why nothing of the file can be used. An empty file is an error among the diagnostics: commands fill it.
 pub(super) fn parse<T: Read + Default>(path: &Path, bytes: &[u8]) -> Result<Document<T>, Vec<Diagnostic>> {
     let source = Source::new(path, bytes).map_err(|problem| vec![*problem])?;
     let mut report = Report::new(&source);
@@ -90,9 +83,10 @@ fn tree<T: Read + Default>(source: &Source, report: &mut Report<'_>) -> Option<T
         None => {
             let help = match source.syntax {
                 Syntax::Jsonc => "a start: { \"mcpServers\": {} }",
-                Syntax::Yaml => "a start: `servers:`, and below it the name of a server",
+                Syntax::Yaml => "a start: `servers: {}`",
             };
-            report.warning(Range::new(0, 0), "the file is empty", help);
+            report.error(Range::new(0, 0), "the file is empty", help);
+            report.was(Kind::Unreadable);
             Some(T::default())
         }
     }

@@ -7,14 +7,16 @@ use plugbay_core::{
     exposure::{Exposure, Suite},
     name::ServerName,
     policy::{Patterns, Policy},
+    secret::KnownSecrets,
     start::Warm,
 };
-use plugbay_upstream::spec::{HttpFlavour, HttpSpec, References, ServerSpec, StdioSpec, Timeouts, Transport};
+use plugbay_upstream::spec::{HttpFlavour, HttpSpec, ServerSpec, StdioSpec, Timeouts, Transport};
 
 use super::{
     Env, LoginSettings, ServerSettings, SharingSettings, credentials,
     diagnostic::{Kind, quote},
     expand::{ExpandError, FOLDERS, expand},
+    masked::secret_words,
     pass_env::PassEnv,
     raw::{self, Entry, EntryKind, Filter, Plugbay, Server},
     read::{At, Overlay},
@@ -66,7 +68,8 @@ pub(super) fn build(
         Ok((transport, policy, pin)) => {
             let (timeouts, sharing) = (timeouts(&own), sharing(&own));
             let message_limit = around.message_limit;
-            let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit });
+            let sanitize = own.sanitize != Some(false);
+            let spec = Ok(ServerSpec { name: name.clone(), transport, timeouts, message_limit, sanitize });
             let rename = own.rename.map(|renames| renames.0).unwrap_or_default();
             let bare = own.prefix == Some(false);
             let describe = own.describe.unwrap_or_default();
@@ -233,15 +236,19 @@ fn transport(
     let env = environment(values, report);
 
     let mut words = words.into_iter();
+    let command = words.next()??;
+    let args: Vec<String> = words.collect::<Option<_>>()?;
+    // A variable has a name to show, so it comes last.
+    let secrets: BTreeMap<String, String> = secret_words(&args).chain(seen.take()).collect();
     let stdio = StdioSpec {
-        command: words.next()??,
-        args: words.collect::<Option<_>>()?,
+        command,
+        args,
         env: env?,
         pass_env: own.pass_env.clone().unwrap_or_default().sorted(),
         cwd: cwd?,
         framing: own.framing.map(|framing| framing.0).unwrap_or_default(),
         origin: plugbay_upstream::spec::Origin::default(),
-        references: References::new(seen.take()),
+        references: KnownSecrets::new(secrets),
     };
     Some(Transport::Stdio(stdio))
 }
@@ -268,6 +275,9 @@ fn http(
     around: Surroundings<'_>,
     report: &mut Report<'_>,
 ) -> Option<Transport> {
+    let seen = RefCell::new(BTreeMap::new());
+    let noting = noting(around.env, &seen);
+    let around = Surroundings { env: &noting, ..around };
     let mut headers = Some(BTreeMap::new());
     let mut add = |name: &str, value: Option<String>| {
         headers = headers.take().zip(value).map(|(mut headers, value)| {
@@ -303,7 +313,16 @@ fn http(
         return None;
     }
     let (headers, credentials) = (headers?, credentials?);
-    Some(Transport::Http(HttpSpec { url: address, headers, credentials, flavour, ca_file, remote: false }))
+    let references = KnownSecrets::new(seen.take());
+    Some(Transport::Http(HttpSpec {
+        url: address,
+        headers,
+        credentials,
+        flavour,
+        ca_file,
+        remote: false,
+        references,
+    }))
 }
 
 fn is_authorization(header: &str) -> bool {

@@ -203,6 +203,8 @@ impl Files {
         };
         match parsed {
             Ok(mut document) => {
+                self.unreadable |=
+                    document.diagnostics.iter().any(|problem| problem.kind == Kind::Unreadable);
                 self.diagnostics.append(&mut document.diagnostics);
                 let trust = if origin == Origin::Project { Trust::Approved } else { Trust::Given };
                 self.discover(&mut document, trust, paths);

@@ -7,7 +7,7 @@ use plugbay_upstream::spec::{ServerSpec, Transport};
 use sha2::{Digest, Sha256};
 
 /// The same for the same launch, in every run; different when anything differs that the server can
-/// notice. Its name and its timeouts do not count.
+/// notice, or when its definitions are taken differently. Its name and its timeouts do not count.
 pub fn identity(spec: &ServerSpec) -> String {
     let count;
     let mut parts: Vec<&[u8]> = Vec::new();
@@ -27,6 +27,9 @@ pub fn identity(spec: &ServerSpec) -> String {
             parts.extend(credentials(&http.credentials));
         }
     }
+
+    // Its lists are kept as it made them, or without hidden characters.
+    parts.extend((!spec.sanitize).then_some(&b"definitions as they came"[..]));
 
     let mut whole = Vec::new();
     for part in parts {

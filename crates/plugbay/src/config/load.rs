@@ -9,7 +9,7 @@ use std::{
 use plugbay_core::{
     exposure::{Exposure, Mode},
     limit::CallLimits,
-    name::ServerName,
+    name::{self, ServerName},
     profile::{Limits as HostLimits, Profile, Profiles},
     start::Warm,
 };
@@ -156,7 +156,7 @@ impl Common {
         let (mut admin_tools, mut split_execute, mut repair) = (false, false, true);
         let mut learn = 0;
         let mut list_wait = LIST_WAIT;
-        let mut starts = None;
+        let (mut starts, mut drain) = (None, None);
         let mut limits = raw::Limits::default();
         let mut defaults = Plugbay::default();
         for config in configs {
@@ -174,6 +174,7 @@ impl Common {
             learn = config.learn.map_or(learn, |count| count.0);
             repair = config.repair.unwrap_or(repair);
             list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
+            drain = config.drain.map(|wait| wait.0).or(drain);
             starts = config.starts.map(|count| count.0).or(starts);
             limits = config.limits.clone().unwrap_or_default().over(limits);
             let own = config.defaults.clone().unwrap_or_default();
@@ -191,6 +192,7 @@ impl Common {
                 session_rate: limits.session_rate.map(|rate| rate.0),
                 quota: limits.quota.map(|rate| rate.0),
             },
+            drain,
         };
         let hosts = Profiles::new(hosts.into_values().collect());
         Self { mode, hosts, admin_tools, split_execute, repair, learn, limits, list_wait, defaults }
@@ -253,7 +255,24 @@ fn effective<'a, I: Iterator<Item = &'a Entry>>(
             here.insert(folded, key);
         }
     }
-    chosen.into_values().collect()
+    let chosen: Vec<_> = chosen.into_values().collect();
+    warn_of_twins(&chosen, reports);
+    chosen
+}
+
+/// Models and hosts write names with other separators, and then it is not clear which server is meant.
+fn warn_of_twins(chosen: &[(usize, &Entry, Option<Filter>)], reports: &mut [Report<'_>]) {
+    let mut known: BTreeMap<String, &str> = BTreeMap::new();
+    let counts =
+        |entry: &Entry| ServerName::parse(&entry.key.value).is_ok() && !entry::is_disabled(&entry.server);
+    for (index, entry, _) in chosen.iter().filter(|(_, entry, _)| counts(entry)) {
+        let key = &entry.key.value;
+        if let Some(other) = known.insert(name::folded(key), key) {
+            let message = format!("{} and {} differ only in separators", quote(key), quote(other));
+            let help = "rename one of them: plugbay rejects a tool's name that could mean either";
+            reports[*index].warning(entry.key.at, message, help);
+        }
+    }
 }
 
 #[derive(Default)]

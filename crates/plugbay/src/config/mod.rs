@@ -24,6 +24,7 @@ mod found;
 mod glob;
 mod identity;
 mod load;
+pub mod masked;
 mod model;
 mod oauth;
 mod pass_env;
@@ -221,6 +222,8 @@ pub struct Limits {
     pub starts: Option<usize>,
     /// How many calls callers and sessions may make.
     pub calls: CallLimits,
+    /// How long calls in flight may go on at the end; `None`: 2 s on stdio, 30 s over HTTP.
+    pub drain: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -230,6 +233,7 @@ impl Default for Limits {
             name_length: DEFAULT_NAME_LIMIT,
             starts: None,
             calls: CallLimits::default(),
+            drain: None,
         }
     }
 }

@@ -66,6 +66,8 @@ object! {
         "gemini_api_key" => gemini_api_key: At<String>,
         /// How long the first list of tools may wait for servers that have never connected. Default `"5s"`.
         "listWait" => list_wait: Wait,
+        /// How long calls in flight may go on when plugbay is told to end, or its host has closed its end. Default `"2s"` on stdio, `"30s"` over HTTP.
+        "drain" => drain: Wait,
         /// How many servers start at a time. Those that a host waits for come first. Default: four for each processor.
         "starts" => starts: Processes,
     }
@@ -150,6 +152,8 @@ object! {
         "instructions" => instructions: String,
         /// A tool's own name → the description that hosts see.
         "describe" => describe: BTreeMap<String, String>,
+        /// `false`: definitions keep characters that nobody sees, such as ANSI escapes, bidi controls and tags. Default `true`.
+        "sanitize" => sanitize: bool,
         /// How long a call may be silent; progress restarts the time. Default `"120s"`.
         "timeout" => timeout: Limit,
         /// The longest time of a call, with or without progress; never less than `timeout`. Default `"1h"`.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     document::Document,
     entry::{is_disabled, tuning},
+    masked::masked_words,
     oauth::{CommandLine, Part},
     raw::{Entry, EntryKind, Filter},
     read::At,
@@ -63,14 +64,18 @@ impl WrittenEntry {
             file: document.source.path.clone(),
             line: document.source.line(key.at.start),
             disabled: is_disabled(server),
-            command: words.map(|word| word.value.clone()).collect(),
+            command: masked_words(&words.map(|word| word.value.clone()).collect::<Vec<_>>()),
             remote: *kind == EntryKind::Remote,
             url: server.url.as_ref().map(|url| public_url(&url.value)),
             cwd: server.cwd.as_ref().map(|cwd| cwd.value.clone()),
             env: server.env.iter().flat_map(|env| env.keys().cloned()).collect(),
             headers: headers(entry),
             oauth: server.oauth.as_ref().map(|oauth| oauth.value.value(&public)),
-            headers_command: server.headers_command.iter().flat_map(|line| words_of(&line.value)).collect(),
+            headers_command: server
+                .headers_command
+                .iter()
+                .flat_map(|line| masked_words(&words_of(&line.value)))
+                .collect(),
             headers_file: server.headers_file.as_ref().map(|file| file.value.clone()),
             allow: patterns(own.allow.as_ref()),
             deny: denied.collect(),

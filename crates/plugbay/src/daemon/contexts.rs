@@ -11,7 +11,7 @@ use plugbay_core::{
     bridge::Control,
     scope::{Scope, SessionKey},
 };
-use plugbay_downstream::Gateway;
+use plugbay_downstream::{Gateway, stdio::DRAIN};
 use plugbay_upstream::{Instances, process::inherited, spec::Origin};
 use tokio::{
     sync::{mpsc, watch},
@@ -180,6 +180,14 @@ impl Contexts {
         }
         servers.sort_by(|one, other| one.name.cmp(&other.name));
         servers
+    }
+
+    /// How long calls in flight may go on when the daemon ends: as long as the most patient gateway allows.
+    pub(super) fn drain(&self) -> Duration {
+        let table = self.lock();
+        let times =
+            table.open.iter().filter_map(|context| context.gateway.snapshots.borrow().layout.settings.drain);
+        times.max().unwrap_or_default().max(DRAIN)
     }
 
     /// Ends every gateway; returns when no server is left.

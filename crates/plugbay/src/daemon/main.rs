@@ -50,6 +50,7 @@ fn run() -> io::Result<()> {
     let source = Source::new(None);
     let place = Place::of(&source.paths).map_err(io::Error::other)?;
     let Some((claim, listener)) = place.claim()? else { return say(TAKEN) };
+    plugbay_downstream::descriptors::raise_limit();
     let logs = source.paths.log_folder().map(LogFiles::new);
     let levels = Targets::new()
         .with_default(LevelFilter::WARN)

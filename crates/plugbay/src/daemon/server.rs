@@ -39,8 +39,10 @@ use crate::{
 const IDLE: Duration = Duration::from_secs(5 * 60);
 /// How long the calls in flight of a daemon that has handed over may take.
 const HANDED_OVER: Duration = Duration::from_secs(10 * 60);
-/// How long windows may take to end their connections when the daemon stops.
-const DRAIN: Duration = Duration::from_secs(5);
+/// How long windows may take to end their connections when the daemon stops, besides the time for calls in flight.
+const LAST_CONNECTIONS: Duration = Duration::from_secs(3);
+/// How long calls in flight may go on when somebody waits for the end of the daemon.
+const AWAITED_DRAIN: Duration = Duration::from_secs(20);
 
 /// One daemon.
 pub(super) struct Daemon {
@@ -137,7 +139,8 @@ impl Daemon {
             Closed::Stopped(asker) => Some(asker),
             Closed::Signal => None,
         };
-        let cut = self.drain().await;
+        let most = if asker.is_some() { AWAITED_DRAIN } else { Duration::MAX };
+        let cut = self.drain(most).await;
         self.shared.contexts.end().await;
         if let Some(mut asker) = asker {
             // Whoever asked may have gone.
@@ -185,11 +188,12 @@ impl Daemon {
     }
 
     /// Tells the windows that are left, and lets their calls in flight end. Returns how many did not.
-    async fn drain(&self) -> usize {
+    async fn drain(&self, most: Duration) -> usize {
         let before = self.shared.cut.load(Ordering::Relaxed);
         self.shared.windows.tell(&Control::Stopped);
         self.shared.phase.send_replace(Phase::Stopping);
-        let _ = timeout(DRAIN, self.shared.windows.gone()).await;
+        let time = self.shared.contexts.drain().min(most) + LAST_CONNECTIONS;
+        let _ = timeout(time, self.shared.windows.gone()).await;
         let cut = self.shared.cut.load(Ordering::Relaxed) - before;
         tracing::info!(cut, "the daemon ends");
         cut

@@ -1,14 +1,11 @@
 //! The daemon's socket: in a folder of the user alone, held by whoever holds the lock beside it.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File},
     io::{self, Write as _},
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::{
-            fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
-            net::{UnixListener, UnixStream},
-        },
+        unix::net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
     process,
@@ -17,11 +14,13 @@ use std::{
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
 
 use super::hello::PATIENCE;
-use crate::{config::Paths, files};
+use crate::{config::Paths, files::own};
 
 const SOCKET: &str = "daemon.sock";
 const LOCK: &str = "daemon.lock";
 const START_LOCK: &str = "start.lock";
+/// A lock holds the number of a process.
+const LONGEST_LOCK: u64 = 1024;
 /// The shortest limit of a socket's path that a system has, less a few bytes for a temporary name.
 const LONGEST_PATH: usize = 88;
 
@@ -48,7 +47,8 @@ impl Place {
         let state =
             paths.state_folder.as_ref().ok_or("there is no state folder; set HOME or XDG_STATE_HOME")?;
         let place = Self { folder: state.join("daemon") };
-        place.prepare().map_err(|error| format!("{} cannot be used: {error}", place.folder.display()))?;
+        own::create_folder(&place.folder)
+            .map_err(|error| format!("{} cannot be used: {error}", place.folder.display()))?;
         Ok(place)
     }
 
@@ -60,25 +60,6 @@ impl Place {
 
     pub fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    fn prepare(&self) -> io::Result<()> {
-        let found = match fs::symlink_metadata(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                files::create_folder(&self.folder)?;
-                fs::symlink_metadata(&self.folder)?
-            }
-            found => found?,
-        };
-        if !found.is_dir() {
-            let what = if found.is_symlink() { "a symbolic link" } else { "not a folder" };
-            return Err(io::Error::other(format!("it is {what}; remove it, and plugbay makes a folder")));
-        }
-        check_owner(found.uid())?;
-        if found.mode() & 0o077 != 0 {
-            fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700))?;
-        }
-        Ok(())
     }
 
     /// Connects to the running daemon, if it belongs to the same user. The wait has a limit: a daemon that is stopped
@@ -96,17 +77,17 @@ impl Place {
 
     /// Lets this process start a daemon. `None`: another process is about to.
     pub fn try_lock_start(&self) -> io::Result<Option<File>> {
-        locked(self.open(START_LOCK)?)
+        self.try_lock(START_LOCK)
     }
 
     /// The process of the daemon, as it has noted itself.
     pub fn holder(&self) -> Option<u32> {
-        fs::read_to_string(self.folder.join(LOCK)).ok()?.trim().parse().ok()
+        own::read_text(&self.folder.join(LOCK), LONGEST_LOCK).ok()?.trim().parse().ok()
     }
 
     /// Makes this process the daemon. `None`: another one is.
     pub fn claim(&self) -> io::Result<Option<(Claim, UnixListener)>> {
-        let Some(mut lock) = locked(self.open(LOCK)?)? else { return Ok(None) };
+        let Some(mut lock) = self.try_lock(LOCK)? else { return Ok(None) };
         lock.set_len(0)?;
         writeln!(lock, "{}", process::id())?;
         let reachable = self.reachable()?;
@@ -128,14 +109,11 @@ impl Place {
     /// Whether a daemon runs that accepts connections.
     #[cfg(test)]
     fn is_claimed(&self) -> bool {
-        self.open(LOCK).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        self.try_lock(LOCK).is_ok_and(|lock| lock.is_none())
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-        options.open(self.folder.join(name)).map_err(|error| self.in_the_way(name, &error))
+    fn try_lock(&self, name: &str) -> io::Result<Option<File>> {
+        own::try_lock(&self.folder.join(name)).map_err(|error| self.in_the_way(name, &error))
     }
 
     /// A file of the folder that is not as plugbay makes it.
@@ -174,15 +152,6 @@ impl Drop for Claim {
     /// The socket goes before the lock: the next daemon makes its own.
     fn drop(&mut self) {
         let _ = fs::remove_file(self.place.folder.join(SOCKET));
-    }
-}
-
-/// `None`: another process holds the lock.
-fn locked(file: File) -> io::Result<Option<File>> {
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -233,6 +202,8 @@ pub fn check_owner(user: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
 

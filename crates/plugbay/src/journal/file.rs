@@ -1,9 +1,8 @@
 //! Reads, replaces, links and removes the files of hosts.
 
 use std::{
-    fs::{self, Permissions},
-    io,
-    os::unix::fs::{PermissionsExt, symlink},
+    fs, io,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +10,16 @@ use crate::files;
 
 /// The bytes of a file; `None` if there is none.
 pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match files::read(path) {
+    if_there(files::read(path))
+}
+
+/// The same of a file of the journal.
+pub fn read_own(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    if_there(files::read_own(path))
+}
+
+fn if_there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
+    match read {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),
@@ -53,18 +61,14 @@ pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
     missing
 }
 
-/// A folder that only its owner can enter.
-pub fn create_private(folder: &Path) -> io::Result<()> {
-    files::create_folder(folder)?;
-    fs::set_permissions(folder, Permissions::from_mode(0o700))
-}
-
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+
     use super::*;
 
     #[test]

@@ -8,7 +8,7 @@ mod reverse;
 mod undo;
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
 };
@@ -17,7 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     clock,
-    {config::hex_digest, files},
+    {
+        config::hex_digest,
+        files::{self, own},
+    },
 };
 pub use reverse::reverse;
 pub use undo::{Outcome, Present, Texts, Undone};
@@ -114,13 +117,7 @@ impl Journal {
     /// Opens the journal of this folder and locks it.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
         let problem = |source| OpenError::Folder { folder: folder.to_owned(), source };
-        file::create_private(folder).map_err(problem)?;
-        let lock = OpenOptions::new().create(true).append(true).open(folder.join(LOCK)).map_err(problem)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Busy),
-            Err(TryLockError::Error(source)) => return Err(problem(source)),
-        }
+        let lock = own::try_lock(&folder.join(LOCK)).map_err(problem)?.ok_or(OpenError::Busy)?;
         Ok(Self { folder: folder.to_owned(), changes: read(folder)?, _lock: lock })
     }
 
@@ -232,12 +229,12 @@ impl Journal {
     /// Keeps a copy of a file beside the journal.
     fn keep(&self, number: u64, which: &str, bytes: Option<&[u8]>) -> Result<(), ChangeError> {
         let Some(bytes) = bytes else { return Ok(()) };
-        file::replace(&copy(&self.folder, number, which), bytes).map_err(|source| self.problem(source))
+        own::replace(&copy(&self.folder, number, which), bytes).map_err(|source| self.problem(source))
     }
 
     fn save(&self) -> Result<(), ChangeError> {
         let text = serde_json::to_vec_pretty(&self.changes).unwrap_or_default();
-        file::replace(&self.folder.join(JOURNAL), &text).map_err(|source| self.problem(source))
+        own::replace(&self.folder.join(JOURNAL), &text).map_err(|source| self.problem(source))
     }
 
     fn problem(&self, source: io::Error) -> ChangeError {
@@ -252,14 +249,14 @@ const AFTER: &str = "after";
 pub fn read(folder: &Path) -> Result<Vec<Change>, OpenError> {
     let file = folder.join(JOURNAL);
     let bytes =
-        file::read(&file).map_err(|source| OpenError::Folder { folder: folder.to_owned(), source })?;
+        file::read_own(&file).map_err(|source| OpenError::Folder { folder: folder.to_owned(), source })?;
     let parsed = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
     Ok(parsed.map_err(|error| OpenError::Garbled { file, reason: error.to_string() })?.unwrap_or_default())
 }
 
 /// The content of a file before a change, and after it.
 pub fn copies(folder: &Path, change: &Change) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
-    let kept = |which| file::read(&copy(folder, change.number, which)).ok().flatten();
+    let kept = |which| file::read_own(&copy(folder, change.number, which)).ok().flatten();
     (kept(BEFORE), kept(AFTER))
 }
 

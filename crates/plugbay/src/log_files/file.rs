@@ -5,14 +5,14 @@
 
 use std::{
     fmt::Write as _,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::files;
+use crate::files::own;
 
 /// A file that would grow beyond this is moved away first.
 const LIMIT: u64 = 1024 * 1024;
@@ -35,7 +35,7 @@ pub(super) fn append(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn append_within(path: &Path, text: &[u8], limit: u64) -> io::Result<()> {
-    let mut file = open(path)?;
+    let mut file = own::append(path)?;
     let length = file.metadata()?.len();
     if length > 0 && length.saturating_add(text.len() as u64) > limit {
         file = rotate(path, &file)?;
@@ -48,17 +48,6 @@ pub(super) fn older(path: &Path) -> PathBuf {
     path.with_extension("log.old")
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-    match open() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            files::create_folder(files::folder_of(path))?;
-            open()
-        }
-        opened => opened,
-    }
-}
-
 /// The lock lasts until the new file is open: two gateways must not both move a file away.
 fn rotate(path: &Path, full: &File) -> io::Result<File> {
     full.lock()?;
@@ -67,7 +56,7 @@ fn rotate(path: &Path, full: &File) -> io::Result<File> {
     if is_still_there {
         fs::rename(path, older(path))?;
     }
-    let file = open(path);
+    let file = own::append(path);
     full.unlock()?;
     file
 }

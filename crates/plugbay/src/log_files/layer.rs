@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use plugbay_core::name::ServerName;
+use plugbay_core::{name::ServerName, secret::KnownSecrets};
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
@@ -27,7 +27,12 @@ impl<S: Subscriber> Layer<S> for FileLayer {
         let Fields { server, message, others } = fields;
         let server = server.and_then(|name| ServerName::parse(&name).ok());
         let text = format!("{} {message}{others}", event.metadata().level());
-        self.0.send(server.map_or(LogName::Gateway, LogName::Server), Source::Plugbay, text.into_bytes());
+        self.0.send(
+            server.map_or(LogName::Gateway, LogName::Server),
+            Source::Plugbay,
+            text.into_bytes(),
+            KnownSecrets::default(),
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs,
     io::{self, Read, Seek, SeekFrom},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -12,6 +12,7 @@ use plugbay_core::name::ServerName;
 use serde::Serialize;
 
 use super::{LogName, file::older};
+use crate::files::own;
 
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,7 +61,7 @@ fn logs(folder: &Path, server: Option<&str>) -> io::Result<Vec<(LogName, PathBuf
 /// The whole lines of a file from an offset on, and where they end. An absent file has none.
 fn read_from(path: &Path, offset: u64) -> io::Result<(String, u64)> {
     let mut bytes = Vec::new();
-    match File::open(path) {
+    match own::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((String::new(), offset)),
         file => {
             let mut file = file?;

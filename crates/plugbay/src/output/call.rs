@@ -1,8 +1,11 @@
 //! The result of a call: its text as it is, the rest in a line each.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
-use plugbay_core::wire::Members;
+use plugbay_core::{text::escaped_json, wire::Members};
 use serde_json::Value;
 
 use super::{Output, Style, clean, clean_line, json::pretty, one_line, units::size};
@@ -13,13 +16,16 @@ impl Output {
     pub fn call_result(&self, call: &CallResult) -> bool {
         let result: Value = serde_json::from_slice(&call.result).unwrap_or_default();
         let failed = result["isError"] == true;
+        // A person reads a terminal; a program or a file gets the data as it came.
+        let read = Reader { is_terminal: io::stdout().is_terminal() };
         if self.json {
-            self.raw(&call.result);
+            let json = String::from_utf8_lossy(&call.result);
+            self.raw(if read.is_terminal { escaped_json(&json) } else { json }.as_bytes());
             self.raw("\n");
         } else if failed {
-            self.tell(&complaint(&call.tool, &text(call, &result), self.err));
+            self.tell(&complaint(&call.tool, &text(call, &result, Reader { is_terminal: true }), self.err));
         } else {
-            self.raw(text(call, &result));
+            self.raw(text(call, &result, read));
         }
         !failed
     }
@@ -30,14 +36,26 @@ fn complaint(tool: &str, text: &str, style: Style) -> String {
     format!("{} {tool}: {text}", style.bad("error:"))
 }
 
-fn text(call: &CallResult, result: &Value) -> String {
+/// Where a result goes.
+#[derive(Clone, Copy)]
+struct Reader {
+    is_terminal: bool,
+}
+
+impl Reader {
+    fn text(self, text: &str) -> String {
+        if self.is_terminal { clean(text) } else { text.to_owned() }
+    }
+}
+
+fn text(call: &CallResult, result: &Value, reader: Reader) -> String {
     let raw = &call.result;
     let mut pieces: Vec<String> = Vec::new();
     let mut has_text = false;
     for (index, item) in result["content"].as_array().into_iter().flatten().enumerate() {
         let said = item["text"].as_str().or(item["resource"]["text"].as_str());
         has_text |= said.is_some();
-        pieces.push(said.map_or_else(|| describe(item, call.saved.get(&index)), clean));
+        pieces.push(said.map_or_else(|| describe(item, call.saved.get(&index)), |text| reader.text(text)));
     }
     let structured = Members::find(raw, &(0..raw.len()), "structuredContent");
     if let Some(span) = structured.filter(|_| !has_text) {
@@ -89,7 +107,8 @@ mod tests {
     #[track_caller]
     fn check_saved(result: &str, saved: BTreeMap<usize, PathBuf>, expected: &str) {
         let call = CallResult { tool: "t".to_owned(), result: result.to_owned().into(), saved };
-        assert_eq!(text(&call, &serde_json::from_str(result).unwrap()), expected);
+        let reader = Reader { is_terminal: true };
+        assert_eq!(text(&call, &serde_json::from_str(result).unwrap(), reader), expected);
     }
 
     #[test]
@@ -113,6 +132,15 @@ mod tests {
         );
         check(r#"{"content":[{"type":"hologram"}]}"#, "[hologram]\n");
         check(r#"{"content":[]}"#, "");
+    }
+
+    #[test]
+    fn a_program_gets_the_text_of_a_result_as_it_came() {
+        let result = r#"{"content":[{"type":"text","text":"a\u001b[31mb\u202e\r\n"}]}"#;
+        let call = CallResult { tool: "t".to_owned(), result: result.into(), saved: BTreeMap::new() };
+        let value = serde_json::from_str(result).unwrap();
+        assert_eq!(text(&call, &value, Reader { is_terminal: false }), "a\x1b[31mb\u{202e}\r\n");
+        assert_eq!(text(&call, &value, Reader { is_terminal: true }), "ab\\u{202e}\n");
     }
 
     #[test]

@@ -163,6 +163,8 @@ mod tests {
             instance_limit: (scope == Scope::Session).then_some(8),
             folder: (scope == Scope::Project).then(|| "/home/ann/web".to_owned()),
             remote: false,
+            hidden: Vec::new(),
+            left_out: None,
             trouble: None,
         };
         DaemonServer { status, memory: pid.map(|_| 52_000_000) }

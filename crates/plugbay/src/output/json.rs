@@ -69,6 +69,6 @@ mod tests {
 
     #[test]
     fn is_safe_to_show() {
-        assert_eq!(pretty("{\"a\":\"\u{202e}x\u{9b}2J\"}"), "{\n  \"a\": \"x2J\"\n}");
+        assert_eq!(pretty("{\"a\":\"\u{202e}x\u{9b}2J\"}"), "{\n  \"a\": \"\\u{202e}x2J\"\n}");
     }
 }

@@ -1,6 +1,6 @@
 //! Lines of logs.
 
-use super::{Output, Style, View, clean_line};
+use super::{Output, Style, View, clean_line, json_line};
 use crate::{commands::logs::LogLines, log_files::Line};
 
 impl View for LogLines {
@@ -14,7 +14,7 @@ impl Output {
     pub fn show_lines(&self, lines: &[Line], of_one: bool) {
         for line in lines {
             if self.is_json() {
-                self.raw(format!("{}\n", serde_json::to_string(line).unwrap_or_default()));
+                self.raw(json_line(line));
             } else {
                 self.raw(text(line, of_one, self.out));
             }
@@ -51,7 +51,7 @@ mod tests {
             server: server.map(str::to_owned),
             gateway: 7,
             source: source.to_owned(),
-            text: "\x1b[2Jgone\x07".to_owned(),
+            text: "\x1b[2Jgone\x1b[0m".to_owned(),
         };
         let shown = |line: &Line, of_one| text(line, of_one, Style::PLAIN);
         assert_eq!(shown(&line(Some("db"), "stderr"), false), "2026-11-17 08:30:05 db: gone\n");

@@ -35,7 +35,7 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
-use plugbay_core::{era::Era, server_state::ServerState};
+use plugbay_core::{era::Era, server_state::ServerState, text::escaped_json};
 use serde::Serialize;
 
 pub use clean::{clean, clean_line, one_line};
@@ -94,7 +94,7 @@ impl Output {
     /// Prints a result that replaces the one before it: a terminal shows only the last. Each is one line of JSON.
     pub fn show_again(&self, view: &impl View) {
         if self.json {
-            self.raw(format!("{}\n", serde_json::to_string(view).unwrap_or_default()));
+            self.raw(json_line(view));
         } else if io::stdout().is_terminal() {
             self.raw(format!("\x1b[H\x1b[2J\x1b[3J{}", view.human(self.out)));
         } else {
@@ -103,7 +103,8 @@ impl Output {
     }
 
     pub fn json(&self, value: &impl Serialize) {
-        self.raw(format!("{}\n", serde_json::to_string_pretty(value).unwrap_or_default()));
+        let json = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.raw(format!("{}\n", escaped_json(&json)));
     }
 
     /// Exactly these bytes, on stdout.
@@ -180,13 +181,19 @@ impl Output {
     /// One object on one line of stderr, so that a program can parse every line.
     fn tell_json(&self, kind: &'static str, content: &impl Serialize) {
         let object = BTreeMap::from([(kind, content)]);
-        self.tell(&format!("{}\n", serde_json::to_string(&object).unwrap_or_default()));
+        self.tell(&json_line(&object));
     }
 
     #[expect(clippy::unused_self, reason = "only a holder of the output prints")]
     fn tell(&self, text: &str) {
         write(io::stderr(), text.as_bytes());
     }
+}
+
+/// One line of JSON, in which hidden characters are escaped.
+fn json_line(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).unwrap_or_default();
+    format!("{}\n", escaped_json(&json))
 }
 
 /// A reader that has gone away (`| head`) is no error.

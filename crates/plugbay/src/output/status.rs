@@ -53,6 +53,8 @@ impl GatewayStatus {
             parts.push(self.server_table(style));
         }
         parts.extend(self.servers.iter().filter_map(|server| server.explanation(style)));
+        parts.extend(self.servers.iter().filter_map(|server| server.hidden_characters(style)));
+        parts.extend(self.servers.iter().filter_map(ServerStatus::left_out));
         parts.extend(self.problems.iter().map(|problem| explained(problem, style)));
         parts.join("\n")
     }
@@ -151,9 +153,32 @@ impl ServerStatus {
         if self.instances > 1 { format!("{word} × {}", count(self.instances)) } else { word.to_owned() }
     }
 
+    fn left_out(&self) -> Option<String> {
+        let (indent, name, what) = (" ".repeat(INDENT), one_line(&self.name), self.left_out.as_deref()?);
+        Some(format!("{indent}{name}: its lists are too large: plugbay leaves out {}\n", one_line(what)))
+    }
+
     fn explanation(&self, style: Style) -> Option<String> {
         let reason = trouble(self.trouble.as_ref()?, 2 * INDENT, style);
         Some(format!("{}{}\n{reason}", " ".repeat(INDENT), style.bad(&one_line(&self.name))))
+    }
+}
+
+impl ServerStatus {
+    fn hidden_characters(&self, style: Style) -> Option<String> {
+        if self.hidden.is_empty() {
+            return None;
+        }
+        let mut text = format!(
+            "{}{}\n{}hidden characters in its definitions\n",
+            " ".repeat(INDENT),
+            style.warn(&one_line(&self.name)),
+            " ".repeat(2 * INDENT),
+        );
+        for line in &self.hidden {
+            text.push_str(&format!("{}{}\n", " ".repeat(3 * INDENT), one_line(line)));
+        }
+        Some(text)
     }
 }
 
@@ -205,6 +230,8 @@ mod tests {
             instance_limit: Some(8),
             folder: None,
             remote: false,
+            hidden: Vec::new(),
+            left_out: (name == "notes").then(|| "2 definitions of more than 1 MiB".to_owned()),
             trouble: (state == ServerState::Error).then(|| StartFailure {
                 reason: "exited with code 1".to_owned(),
                 stderr: vec!["no port".to_owned()],
@@ -268,6 +295,8 @@ gateway 4711: http://127.0.0.1:8080/mcp, for 5 min, in /home/ann
     exited with code 1
     stderr  no port
     try     open it
+
+  notes: its lists are too large: plugbay leaves out 2 definitions of more than 1 MiB
 
   configuration
     unknown key `mod` (/c.jsonc:1:3)

@@ -61,7 +61,7 @@ mod tests {
         };
         let expected = "\
 TOOL     TOKENS  WHAT IT DOES
-s__a      1,500  Does.
+s__a      1,500  Does\\u{202e}.
 s__long       7
 2 tools   1,507
 ";

@@ -96,7 +96,7 @@ impl Preparer {
         };
         let mut work = self.lock();
         let new = |now: &[String], told: &[String]| -> Vec<String> {
-            now.iter().filter(|name| !told.contains(name)).cloned().collect()
+            now.iter().filter(|name| told.binary_search(name).is_err()).cloned().collect()
         };
         for name in new(&now.collisions, &work.told.collisions) {
             tracing::warn!(

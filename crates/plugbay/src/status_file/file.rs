@@ -3,21 +3,20 @@
 //! A file that can be locked was left behind, whatever ended its gateway and whichever process has its pid now.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    fs::{self, File, TryLockError},
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use super::GatewayStatus;
-use crate::files;
+use crate::files::{self, own};
 
 const EXTENSION: &str = "json";
-const DRAFT: &str = "draft";
-/// A draft that is this old was left behind.
-const STALE: Duration = Duration::from_secs(60);
+/// More than the status of any gateway needs.
+const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Removed when it is dropped.
 #[derive(Debug)]
@@ -38,14 +37,11 @@ impl StatusFile {
     /// After a write that fails there is no file, rather than one that is out of date.
     pub(super) fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
-            let folder = files::folder_of(&self.path);
-            files::create_folder(folder)?;
-            read(folder)?; // which also removes files that others left behind
+            read(files::folder_of(&self.path))?; // which also removes files that others left behind
         }
-        let draft = self.path.with_extension(DRAFT);
-        let replaced = locked(&draft, text).and_then(|file| fs::rename(&draft, &self.path).map(|()| file));
+        // It is locked before it is moved into place.
+        let replaced = own::replace_unsynced(&self.path, text);
         if replaced.is_err() {
-            let _ = fs::remove_file(&draft);
             self.remove();
         }
         self.file = Some(replaced?);
@@ -65,14 +61,6 @@ impl Drop for StatusFile {
     }
 }
 
-/// A new file that is locked before it is moved into place.
-fn locked(path: &Path, text: &[u8]) -> io::Result<File> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.try_lock()?;
-    file.write_all(text)?;
-    Ok(file)
-}
-
 /// Every running gateway, or the path of its status file if that cannot be parsed. Files of gateways that no longer
 /// run are removed.
 pub fn read(folder: &Path) -> io::Result<Vec<Result<GatewayStatus, PathBuf>>> {
@@ -83,15 +71,11 @@ pub fn read(folder: &Path) -> io::Result<Vec<Result<GatewayStatus, PathBuf>>> {
     let paths = entries.flatten().map(|entry| entry.path());
     let mut found = Vec::new();
     for path in paths {
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some(EXTENSION) => {
-                let text = text_if_alive(&path).unwrap_or_default();
-                found.extend(text.map(|text| serde_json::from_slice(&text).map_err(|_| path)));
-            }
-            Some(DRAFT) if is_stale(&path) => {
-                let _ = fs::remove_file(&path);
-            }
-            _ => {}
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            let text = text_if_alive(&path).unwrap_or_default();
+            found.extend(text.map(|text| serde_json::from_slice(&text).map_err(|_| path)));
+        } else if files::is_abandoned(&path) {
+            let _ = fs::remove_file(&path);
         }
     }
     Ok(found)
@@ -101,9 +85,8 @@ pub fn read(folder: &Path) -> io::Result<Vec<Result<GatewayStatus, PathBuf>>> {
 pub fn running(folder: &Path) -> Vec<GatewayStatus> {
     let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let status = |path: PathBuf| {
-        let file = File::open(&path).ok()?;
-        let is_alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-        serde_json::from_slice(&fs::read(&path).ok()?).ok().filter(|_| is_alive)
+        let is_alive = matches!(own::open(&path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
+        serde_json::from_slice(&own::read(&path, LARGEST).ok()?).ok().filter(|_| is_alive)
     };
     paths.filter(|path| path.extension().is_some_and(|end| end == EXTENSION)).filter_map(status).collect()
 }
@@ -111,10 +94,10 @@ pub fn running(folder: &Path) -> Vec<GatewayStatus> {
 /// Status files of gateways that no longer run; unlike [`read`], this removes nothing.
 pub fn left_behind(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_dead = |path: &PathBuf| match path.extension().and_then(|extension| extension.to_str()) {
-        Some(EXTENSION) => File::open(path).is_ok_and(|file| file.try_lock_shared().is_ok()),
-        Some(DRAFT) => is_stale(path),
-        _ => false,
+    let is_dead = |path: &PathBuf| {
+        let is_status = path.extension().is_some_and(|extension| extension == EXTENSION);
+        let is_free = || own::open(path).is_ok_and(|file| file.try_lock_shared().is_ok());
+        if is_status { is_free() } else { files::is_abandoned(path) }
     };
     paths.filter(is_dead).collect()
 }
@@ -122,12 +105,12 @@ pub fn left_behind(folder: &Path) -> Vec<PathBuf> {
 /// The text of a status file; `None` if its gateway is dead, and then the file is removed.
 fn text_if_alive(path: &Path) -> io::Result<Option<Vec<u8>>> {
     loop {
-        let mut file = File::open(path)?;
+        let file = own::open(path)?;
         // Shared, so that two readers do not take each other for the gateway.
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();
-                file.read_to_end(&mut text)?;
+                file.take(LARGEST).read_to_end(&mut text)?;
                 return Ok(Some(text));
             }
             Err(TryLockError::Error(error)) => return Err(error),
@@ -139,11 +122,6 @@ fn text_if_alive(path: &Path) -> io::Result<Option<Vec<u8>>> {
             Ok(()) => {}
         }
     }
-}
-
-fn is_stale(draft: &Path) -> bool {
-    let written = fs::metadata(draft).and_then(|metadata| metadata.modified());
-    written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= STALE))
 }
 
 #[cfg(test)]
@@ -199,8 +177,7 @@ mod tests {
         let folder = root.path();
         let leave = || {
             fs::write(folder.join("7-1.json"), text(7)).unwrap();
-            let draft = File::create(folder.join("7-2.draft")).unwrap();
-            draft.set_modified(SystemTime::now() - 2 * STALE).unwrap();
+            File::create(folder.join(".plugbay-draft-7")).unwrap();
         };
         leave();
         assert!(read(folder).unwrap().is_empty());
@@ -217,7 +194,8 @@ mod tests {
         let mut file = StatusFile::new(root.path());
         file.write(b"{\"of\":\"another version\"}").unwrap();
         fs::write(root.path().join("notes.txt"), "").unwrap();
-        File::create(root.path().join("9-9.draft")).unwrap(); // its gateway is about to finish it
+        let draft = File::create(root.path().join(".plugbay-draft-9")).unwrap();
+        draft.lock().unwrap(); // its gateway is about to finish it
         assert_eq!(read(root.path()).unwrap(), [Err(file.path.clone())]);
         assert_eq!(names(root.path()), 3);
     }
@@ -227,11 +205,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut file = StatusFile::new(root.path());
         file.write(&text(1)).unwrap();
-        let draft = file.path.with_extension(DRAFT);
-        fs::create_dir(&draft).unwrap();
+        fs::remove_file(&file.path).unwrap();
+        fs::create_dir(&file.path).unwrap();
         assert!(file.write(&text(2)).is_err());
         assert!(read(root.path()).unwrap().is_empty());
-        fs::remove_dir(&draft).unwrap();
+        fs::remove_dir(&file.path).unwrap();
         file.write(&text(3)).unwrap();
         assert_eq!(read(root.path()).unwrap(), [Ok(gateway(3))]);
     }

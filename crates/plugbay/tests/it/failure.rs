@@ -95,7 +95,7 @@ fn a_server_that_never_answers_delays_no_other() {
     let workspace = Workspace::new();
     let config = workspace
         .config(&[("mute", Script::friendly().set("mute", true)), ("s", Script::friendly())])
-        .options("mute", json!({"start": "1s"}));
+        .options("mute", json!({"start": "1s", "timeout": "2s"}));
     let host = open_with(&workspace, &config, &["s__echo"]);
     host.call("s__echo", "{}");
     let failure = host.call("mute__echo", "{}").failure();

@@ -20,6 +20,7 @@ mod eras;
 mod failure;
 mod fidelity;
 mod framing;
+mod hidden;
 mod http;
 mod http_api;
 mod lists;

@@ -3,7 +3,9 @@
 
 use plugbay_testkit::{DEADLINE, Host, Process, Script, Signal, Workspace, wait_until, wait_until_gone};
 
-use crate::open;
+use serde_json::json;
+
+use crate::{gateway, open};
 
 const SERVERS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
@@ -70,6 +72,31 @@ fn no_process_is_left_after_sigterm() {
         host.wait_for_exit();
         wait_until_gone(&processes);
     }
+}
+
+/// `drain` would let the call go on for an hour.
+#[test]
+fn no_process_is_left_after_a_second_sigterm_which_ends_a_gateway_at_once() {
+    let workspace = Workspace::new();
+    let script = polite().tool("hang", r#"{"hang":true}"#);
+    let config = workspace.config(&[("s", script)]).top("drain", json!("1h"));
+    workspace.write_config(&config);
+    let mut host = workspace.serve(&gateway());
+    host.initialize();
+    host.call("s__echo", "{}");
+    let server = workspace.server_process("s");
+    let mut tree = plugbay_testkit::descendants(server.pid);
+    tree.push(server);
+    host.request("tools/call", r#"{"name":"s__hang","arguments":{}}"#);
+    host.barrier();
+    host.signal(Signal::TERM);
+    wait_until("the drain", DEADLINE, || {
+        let id = host.request("tools/call", r#"{"name":"s__echo","arguments":{}}"#);
+        host.expect_response(id).text().contains("shutting down").then_some(())
+    });
+    host.signal(Signal::TERM);
+    host.wait_for_exit();
+    wait_until_gone(&tree);
 }
 
 #[test]

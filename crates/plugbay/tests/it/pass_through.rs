@@ -97,7 +97,7 @@ fn progress_of_a_host_reaches_the_server_that_made_the_request() {
 }
 
 #[test]
-fn a_resource_uri_of_two_servers_can_be_read_as_it_is() {
+fn a_resource_uri_of_two_servers_is_refused_with_the_uri_of_each() {
     let server = |name: &str| {
         Script::friendly()
             .set("resources", r#"[{"uri":"x://a","name":"a"}]"#)
@@ -113,17 +113,13 @@ fn a_resource_uri_of_two_servers_can_be_read_as_it_is() {
         let id = host.request("resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
         host.expect_response(id).result_value()["contents"][0]["text"].clone()
     };
-    let id = host.request("resources/subscribe", r#"{"uri":"x://a"}"#);
-    host.expect_response(id);
+    assert_eq!(read("x://a"), "b", "nobody else has it");
     workspace.write_config(&workspace.config(&[("a", server("a")), ("b", server("b"))]));
     host.await_tools(&["a__link", "b__link"]);
-    assert_eq!(read("plugbay://a/x://a"), "a");
-    assert_eq!(read("x://a"), "b", "it has subscribed to that one");
-    let id = host.request("resources/unsubscribe", r#"{"uri":"x://a"}"#);
-    host.expect_response(id);
-    for (tool, owner) in [("a__link", "a"), ("b__link", "b")] {
-        let link = host.call(tool, "{}").result_value()["content"][0]["uri"].clone();
-        assert_eq!(read(link.as_str().expect("a URI")), owner, "the link that {tool} has just given");
-    }
+    let link = host.call("b__link", "{}").result_value()["content"][0]["uri"].clone();
+    let id = host.request("resources/read", &format!(r#"{{"uri":{link}}}"#));
+    let message = host.expect_response(id).failure();
+    assert!(message.contains("plugbay://a/x://a, plugbay://b/x://a"), "{message}");
+    assert_eq!((read("plugbay://a/x://a"), read("plugbay://b/x://a")), ("a".into(), "b".into()));
     host.finish();
 }

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use plugbay_testkit::{DEADLINE, Host, Process, Script, Workspace, wait_until, wait_until_gone};
+use plugbay_testkit::{DEADLINE, Host, Process, Script, Signal, Workspace, wait_until, wait_until_gone};
 use serde_json::{Value, json};
 
 use self::table::Harness;
@@ -84,6 +84,42 @@ fn a_broken_configuration_leaves_every_server_as_it_was() {
     host.await_tools(&["s__pid", "added__pid"]);
     assert_eq!(pid(&host, "s"), before);
     host.finish();
+}
+
+#[test]
+fn an_emptied_configuration_leaves_every_server_as_it_was() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("s", Script::friendly())]);
+    let host = open_with(&workspace, &config, &["s__pid"]);
+    let before = pid(&host, "s");
+    fs::write(workspace.config_path(), " \n").unwrap();
+    wait_until("the error", DEADLINE, || host.stderr().contains("the file is empty").then_some(()));
+    assert_eq!(pid(&host, "s"), before);
+    workspace.write_config(&config.server(&workspace, "added", &Script::friendly()));
+    host.await_tools(&["s__pid", "added__pid"]);
+    assert_eq!(pid(&host, "s"), before);
+    host.finish();
+}
+
+/// The stubborn server is killed only after its grace, twice.
+#[test]
+fn a_reload_does_not_wait_for_a_removed_server_that_ends_slowly() {
+    let workspace = Workspace::new();
+    let stubborn = Script::friendly().set("ignore_eof", true).set("ignore_term", true);
+    let config = workspace.config(&[("stubborn", stubborn), ("kept", Script::friendly())]);
+    let host = open_with(&workspace, &config, &["stubborn__pid", "kept__pid"]);
+    pid(&host, "stubborn");
+    let process = workspace.server_process("stubborn");
+    let without = config.without("stubborn");
+    workspace.write_config(&without);
+    host.await_list("the list without it", |tools| {
+        tools.iter().all(|tool| !tool.name.starts_with("stubborn"))
+    });
+    workspace.write_config(&without.server(&workspace, "added", &Script::friendly()));
+    host.await_tools(&["added__pid"]);
+    assert!(process.is_alive(), "the change came before the end of the removed server");
+    host.finish();
+    wait_until_gone(&[process]);
 }
 
 #[test]
@@ -172,6 +208,26 @@ fn a_reload_of_list_wait_ends_a_wait_that_is_under_way() {
 }
 
 #[test]
+fn a_reload_of_drain_holds_for_the_calls_in_flight() {
+    let workspace = Workspace::new();
+    let go = workspace.path().join("go");
+    let script = Script::friendly().set("work_until", json!(go));
+    let config = workspace.config(&[("s", Script::friendly())]);
+    workspace.write_config(&config.top("drain", json!("1h")));
+    let mut host = workspace.serve(&gateway());
+    host.initialize();
+    host.call("s__echo", "{}");
+    let config = workspace.config(&[("s", Script::friendly()), ("t", script)]);
+    workspace.write_config(&config.top("drain", json!("1ms")).top("listWait", json!("1h")));
+    workspace.await_log("t", "start ", 1);
+    let id = host.request("tools/call", r#"{"name":"t__echo","arguments":{}}"#);
+    host.barrier();
+    host.signal(Signal::TERM);
+    assert!(host.expect_response(id).text().contains("ended before it answered"));
+    host.wait_for_exit();
+}
+
+#[test]
 fn a_reload_of_starts_lets_a_waiting_server_start() {
     let workspace = Workspace::new();
     let go = workspace.path().join("go");
@@ -231,7 +287,7 @@ fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
 }
 
 /// Keys that hold other keys, and those with a test of their own above.
-const WITHOUT_ROW: [&str; 15] = [
+const WITHOUT_ROW: [&str; 16] = [
     "audit",
     "authorization",
     "oauth",
@@ -244,6 +300,7 @@ const WITHOUT_ROW: [&str; 15] = [
     "Remote.plugbay",
     "Plugbay.suite",
     "listWait",
+    "drain",
     "starts",
     "Plugbay.warm",
     "Plugbay.shutdown",

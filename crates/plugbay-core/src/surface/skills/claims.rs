@@ -1,6 +1,9 @@
 //! Which servers have a URI, so that a host is shown one that tells them apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::super::{Layout, uri::unmapped};
 use crate::{
@@ -49,7 +52,13 @@ pub(in crate::surface) struct Claims<'a> {
     roots: BTreeMap<&'a str, Owners<'a>>,
     /// The directory of the gateway's own skill.
     own: Option<&'a str>,
+    /// So many URIs were compared with directories that they may lie in.
+    compared: Cell<usize>,
 }
+
+/// So many are compared: directories may lie in each other by the thousands. Beyond that each is taken for disputed, and
+/// shown with its server in front.
+const COMPARED: usize = 500_000;
 
 impl<'a> Claims<'a> {
     pub(in crate::surface) fn new(
@@ -98,9 +107,15 @@ impl<'a> Claims<'a> {
         let start = format!("{root}/");
         let mut within = self.roots.range(&*start..).take_while(|(other, _)| other.starts_with(&start));
         let mut files = self.uris.range(start.clone()..).take_while(|(uri, _)| uri.starts_with(&start));
-        around.any(|owners| !is_only(owners, server))
-            || within.any(|(_, owners)| !is_only(Some(owners), server))
-            || files.any(|(_, owners)| !is_only(Some(owners), server))
+        around.any(|owners| !self.is_only(owners, server))
+            || within.any(|(_, owners)| !self.is_only(Some(owners), server))
+            || files.any(|(_, owners)| !self.is_only(Some(owners), server))
+    }
+
+    /// Whether no other server is among the owners; `false` also if too much was compared.
+    fn is_only(&self, owners: Option<&Owners<'_>>, server: &ServerName) -> bool {
+        self.compared.set(self.compared.get() + 1);
+        self.compared.get() <= COMPARED && is_only(owners, server)
     }
 }
 

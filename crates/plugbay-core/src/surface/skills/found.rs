@@ -29,7 +29,26 @@ impl PartialEq for EngineCell {
 
 impl Eq for EngineCell {}
 
+/// So few skills are indexed in a moment.
+const FEW: usize = 100;
+
 impl Skills {
+    /// Makes the index, if nobody has.
+    pub fn prepare(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>) {
+        if !self.shown.is_empty() {
+            self.engine(table);
+        }
+    }
+
+    /// Nobody has to wait long for an answer.
+    pub fn is_quick(&self) -> bool {
+        self.shown.len() <= FEW || self.engine.0.get().is_some()
+    }
+
+    fn engine(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>) -> &Engine {
+        self.engine.0.get_or_init(|| build(&self.shown, table()))
+    }
+
     /// The skills that a query clearly means, the best first; of one server, if it is named.
     pub fn found(
         &self,
@@ -40,10 +59,8 @@ impl Skills {
         if self.shown.is_empty() {
             return Vec::new();
         }
-        let engine = self.engine.0.get_or_init(|| build(&self.shown, table()));
-        let hits = engine.search(query, self.shown.len(), None).into_iter();
-        let fitting =
-            hits.filter(|hit| engine.fits(query, hit.tool)).map(|hit| &self.shown[hit.tool as usize]);
+        let hits = self.engine(table).search_meant(query, self.shown.len()).into_iter();
+        let fitting = hits.map(|hit| &self.shown[hit.tool as usize]);
         fitting.filter(|skill| server.is_none_or(|server| skill.server == *server)).take(MOST).collect()
     }
 }

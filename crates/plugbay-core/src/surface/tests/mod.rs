@@ -6,6 +6,7 @@ mod grants;
 mod naming;
 mod notices;
 mod remotes;
+mod spellings;
 mod suites;
 
 use std::sync::Arc;

@@ -1,10 +1,12 @@
 //! The end of the gateway: nobody is let in, and what is in flight may finish, but not for ever.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::harness::{Harness, get, http, stateless, within};
-use crate::scripted::{SECOND, call, modern};
+use crate::scripted::{SECOND, call, modern, snapshot};
 
 fn calling(id: u32) -> String {
     stateless("tools/call", "s__echo", &modern(id, "tools/call", r#","name":"s__echo""#))
@@ -73,6 +75,22 @@ async fn calls_in_flight_have_thirty_seconds() {
     }
     harness.ended().await;
     assert_eq!(start.elapsed().as_secs(), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_have_the_time_of_drain() {
+    let mut first = snapshot(&["echo"], true);
+    let mut layout = (*first.layout).clone();
+    layout.settings.drain = Some(3 * SECOND);
+    first.layout = Arc::new(layout);
+    let mut harness = Harness::with(first, &[]);
+    let mut host = harness.connect();
+    host.say(calling(1)).await;
+    let _call = harness.servers.forwarded().await;
+    let start = Instant::now();
+    harness.stop();
+    harness.ended().await;
+    assert_eq!(start.elapsed().as_secs(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,11 +20,11 @@ use tokio::{
 use crate::{
     Gateway, SessionView, SessionViews, SuspendedCalls,
     agent::Agents,
-    http::{Accept, Access, Authorizations, Limits, NamedTokens, Stream, serve},
+    http::{Accept, Access, Authorizations, Limits, NamedTokens, Peer, Stream, serve},
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
 };
 
-pub(super) const LIMITS: Limits = Limits { connections: 50, waiting: 100_000_000 };
+pub(super) const LIMITS: Limits = Limits { connections: 100, waiting: 100_000_000, sessions: 400 };
 
 /// Larger than anything that a test expects to be written at once.
 const ROOM: usize = 1_000_000;
@@ -34,17 +34,17 @@ pub(super) struct Harness {
     pub(super) servers: Servers,
     pub(super) host_registry: Arc<HostRegistry>,
     pub(super) agents: Arc<Agents>,
-    listener: mpsc::UnboundedSender<Stream>,
+    listener: mpsc::UnboundedSender<(Stream, Peer)>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
 }
 
-struct Memory(mpsc::UnboundedReceiver<Stream>);
+struct Memory(mpsc::UnboundedReceiver<(Stream, Peer)>);
 
 impl Accept for Memory {
-    async fn accept(&mut self) -> io::Result<Stream> {
+    async fn accept(&mut self) -> io::Result<(Stream, Peer)> {
         match self.0.recv().await {
-            Some(stream) => Ok(stream),
+            Some(connection) => Ok(connection),
             None => std::future::pending().await, // the test is over, and not the gateway
         }
     }
@@ -122,8 +122,13 @@ impl Harness {
 
     /// Only so much is on its way to the host at a time.
     pub(super) fn connect_through(&self, room: usize) -> Host {
+        self.connect_from(Peer::Local, room)
+    }
+
+    /// The same from an address of its own.
+    pub(super) fn connect_from(&self, peer: Peer, room: usize) -> Host {
         let (ours, theirs) = tokio::io::duplex(room);
-        let _ = self.listener.send(Box::pin(theirs));
+        let _ = self.listener.send((Box::pin(theirs), peer));
         Host { stream: ours, buffer: BytesMut::new(), chunked: false, text: String::new() }
     }
 

@@ -2,6 +2,7 @@
 
 mod agent;
 mod authorization;
+mod budgets;
 mod callers;
 mod ending;
 mod guarded;

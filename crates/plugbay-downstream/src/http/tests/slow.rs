@@ -3,7 +3,7 @@
 use tokio::time::{Instant, sleep};
 
 use super::harness::{Harness, http, post, stateless, within};
-use crate::scripted::{INITIALIZE, SECOND, call, list, modern, request};
+use crate::scripted::{SECOND, call, list, modern, request};
 
 fn calling() -> String {
     stateless("tools/call", "s__echo", &modern(1, "tools/call", r#","name":"s__echo""#))
@@ -132,22 +132,6 @@ async fn a_slow_request_body_times_out() {
     assert_eq!(host.reply().await.status, 408);
     assert_eq!(start.elapsed().as_secs(), 60);
     host.closed().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_number_of_open_connections_is_limited() {
-    let harness = Harness::new();
-    let mut open: Vec<_> = (0..50).map(|_| harness.connect()).collect();
-    for host in &mut open {
-        host.say(http("GET", "/healthz", &[], "")).await;
-        assert_eq!(host.reply().await.status, 200);
-    }
-    let mut waiting = harness.connect();
-    waiting.say(post(&[], INITIALIZE)).await;
-    let reply = tokio::time::timeout(5 * SECOND, waiting.reply()).await;
-    assert!(reply.is_err(), "there was room");
-    drop(open.pop());
-    assert_eq!(waiting.reply().await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,14 +40,18 @@ fn tool<'s>(name: &str, snapshot: &'s Snapshot) -> Result<Callable<'s>, Refusal>
         return Ok(Callable::Listed(found));
     }
     let own = snapshot.names.own_named(name);
+    let ambiguous = |found: &[&Found]| {
+        let candidates = found.iter().map(|found| found.exposed.clone()).collect();
+        Err(Refusal::Ambiguous { name: name.to_owned(), candidates })
+    };
+    if let Some(disputed) = snapshot.names.disputed(name, &own) {
+        return ambiguous(&disputed);
+    }
     match own[..] {
         // Another server may still list a tool of the same name.
         [found] if snapshot.settled => return Ok(Callable::Listed(found)),
         [] | [_] => {}
-        _ => {
-            let candidates = own.iter().map(|found| found.exposed.clone()).collect();
-            return Err(Refusal::Ambiguous { name: name.to_owned(), candidates });
-        }
+        _ => return ambiguous(&own),
     }
     if let Some(target) = snapshot.names.target(name) {
         return Ok(Callable::Unlisted(target.into_owned()));

@@ -133,7 +133,7 @@ impl Code {
             Refusal::Limited(_) => Self::TooManyRequests,
             Refusal::Revoked => Self::Unauthorized,
             Refusal::MissingScope { .. } => Self::InsufficientScope,
-            Refusal::ShuttingDown => Self::ShuttingDown,
+            Refusal::ShuttingDown | Refusal::Draining => Self::ShuttingDown,
             Refusal::Call(error) => Self::of_call(error),
             Refusal::Malformed(_)
             | Refusal::InvalidParams(_)

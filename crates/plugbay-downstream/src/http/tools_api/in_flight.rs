@@ -7,8 +7,7 @@ use std::{
 
 use plugbay_core::scope::SessionKey;
 
-/// Calls of one session that wait for their answers at a time, as at `/mcp`.
-pub(super) const LIMIT: usize = 128;
+use crate::limits::CALLS_OF_SESSION as LIMIT;
 
 #[derive(Debug, Clone, Default)]
 pub(in crate::http) struct InFlight {

@@ -1,7 +1,7 @@
 //! The body of a plain call, as the request that an MCP host would send.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use plugbay_core::wire::{Malformed, Members, check_params, write};
+use plugbay_core::wire::{Malformed, Members, check_params, folds_to, write};
 
 use crate::{
     message::{Message, Request},
@@ -16,7 +16,7 @@ const ID: &[u8] = b"1";
 
 /// The body as a `tools/call`.
 pub(super) fn read(body: &Bytes) -> Result<Request, Refusal> {
-    check_params(body).map_err(|fault| Refusal::Malformed(Malformed { id: None, fault }))?;
+    check_params(body).map_err(|fault| Refusal::Malformed(Malformed::from(fault)))?;
     check_members(body)?;
     let request = write::request(ID, "tools/call", &with_arguments(body));
     match Message::read(request) {
@@ -42,7 +42,7 @@ fn check_members(body: &[u8]) -> Result<(), Refusal> {
     }
     for member in Members::of(body, &(0..body.len())).flatten() {
         let key = &*member.key;
-        if !MEMBERS.iter().any(|known| known.eq_ignore_ascii_case(key)) {
+        if !MEMBERS.iter().any(|known| folds_to(key, known)) {
             return Err(invalid(format!("unknown member {key:?}; a call has {}", list(&MEMBERS))));
         }
         if key == "_meta" {

@@ -77,6 +77,42 @@ async fn search_mode_lists_three_builtin_tools() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn arguments_of_builtin_tools_have_a_limit_that_is_told() {
+    let mut harness = harness().await;
+    let long = |piece: &str| piece.repeat((1 << 20) / piece.len());
+    for (tool, argument, value) in [
+        ("search_tools", "query", json!(long("y"))),
+        ("search_tools", "server", json!(long("a"))),
+        ("describe_tool", "name", json!(long("天"))),
+        ("describe_tool", "names", json!(vec!["s__ecko"; 20_000])),
+        ("describe_tool", "names", json!(vec!["s__ecko"; 101])),
+        ("execute_tool", "name", json!(long("天"))),
+        ("execute_read_tool", "name", json!(long("s__"))),
+    ] {
+        let (text, failed) = said(&mut harness, tool, json!({ argument: value })).await;
+        let is_told = text.contains(&format!("`{argument}` is too long")) && text.contains("the limit is");
+        assert!(is_told && failed && text.len() < 200, "{tool} {argument}: {:.200}", text);
+    }
+    let call = json!({ "name": "s__echo", "server": long("s"), "arguments": {} });
+    let (text, failed) = said(&mut harness, "execute_tool", call).await;
+    assert!(text.contains("`server` is too long") && failed && text.len() < 200, "{text:.200}");
+
+    let unknown = own(&long("天"), &json!({}));
+    let answer = harness.ask(unknown).await;
+    let text = answer["error"]["message"].as_str().unwrap();
+    assert!(text.starts_with("Unknown tool: 天") && text.len() < 300, "{text:.300}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn describe_tool_with_many_names_answers_all_of_them() {
+    let mut harness = harness().await;
+    let names = [vec!["s__echo"; 50], vec!["s__ecko"; 50]].concat();
+    let (text, failed) = said(&mut harness, "describe_tool", json!({ "names": names })).await;
+    let known = text.matches(r#""name":"s__echo""#).count();
+    assert!(known == 50 && text.matches("There is no tool").count() == 50 && !failed, "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn describe_tool_returns_the_definition_of_the_server() {
     let mut harness = harness().await;
     let (text, _) = said(&mut harness, "describe_tool", json!({ "name": ["s__draw", "s__echo"] })).await;

@@ -1,5 +1,7 @@
 //! The end of a session: what is in flight may finish, but not for ever.
 
+use std::sync::Arc;
+
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -36,19 +38,43 @@ async fn calls_in_flight_have_two_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gateway_told_to_stop_reads_no_more_and_answers_what_it_has() {
+async fn a_gateway_told_to_stop_rejects_new_requests_and_answers_what_it_has() {
     let mut harness = Harness::legacy().await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
     harness.stop();
     sleep(SECOND).await;
-    harness.say(call(2)).await;
+    let refused = harness.ask(call(2)).await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&2.into(), &(-32000).into()));
+    let why = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("shutting down"), "{why}");
     harness.nothing_forwarded().await;
     forwarded.answer("{}");
     let answer = harness.hear().await;
     assert_eq!(answer["id"], 1);
     assert_eq!(harness.heard().await, None);
     harness.ended().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_flight_have_the_time_of_drain_when_the_gateway_is_told_to_stop() {
+    for (drain, answered) in [(None, false), (Some(10 * SECOND), true)] {
+        let mut first = snapshot(&["echo"], true);
+        let mut layout = (*first.layout).clone();
+        layout.settings.drain = drain;
+        first.layout = Arc::new(layout);
+        let mut harness = Harness::with(first);
+        harness.say(call(1)).await;
+        let forwarded = harness.forwarded().await;
+        let start = Instant::now();
+        harness.stop();
+        sleep(9 * SECOND).await;
+        forwarded.answer("{}");
+        let answer = harness.hear().await;
+        assert_eq!(answer["error"].is_null(), answered, "{answer}");
+        harness.ended().await.unwrap();
+        assert_eq!(start.elapsed(), 9 * SECOND);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ use plugbay_core::{
     policy::{Patterns, Policy},
     surface::{Layout, Snapshot},
 };
+use serde_json::json;
 
 use super::harness::{Harness, INITIALIZED, call, modern, request, server};
 
@@ -179,16 +180,13 @@ async fn host_progress_reaches_the_server_that_sent_the_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_uri_of_several_servers_resolves_to_the_one_called_last() {
+async fn a_resource_uri_of_several_servers_is_refused_with_the_uri_of_each() {
     let mut harness = Harness::with(snapshot_of(&["a", "b"]));
     harness.open().await;
-    let read = |uri: &str| request(1, "resources/read", &format!(r#"{{"uri":"{uri}"}}"#));
+    // No earlier call or read tells whose is meant: a hostile server may list what it was called beside.
     for (said, server) in [
-        (read("x://1"), "a"), // the first by name
-        (read("plugbay://b/x://1"), "b"),
-        (read("x://1"), "b"), // called last
         (request(1, "tools/call", r#"{"name":"a__echo"}"#), "a"),
-        (read("x://1"), "a"),
+        (request(1, "resources/read", r#"{"uri":"plugbay://b/x://1"}"#), "b"),
     ] {
         harness.say(&said).await;
         let forwarded = harness.forwarded().await;
@@ -196,15 +194,17 @@ async fn a_resource_uri_of_several_servers_resolves_to_the_one_called_last() {
         forwarded.answer("{}");
         harness.hear().await;
     }
-    // What it is told of by that name is worth more.
-    let mut harness = Harness::with(snapshot_of(&["b"]));
-    harness.open().await;
-    harness.ask(request(1, "resources/subscribe", r#"{"uri":"x://1"}"#)).await;
-    assert_eq!(harness.item_subscribed().await, r#""x://1""#);
-    harness.snapshots.send_replace(snapshot_of(&["a", "b"]));
-    harness.say(request(2, "tools/call", r#"{"name":"a__echo"}"#)).await;
-    harness.forwarded().await.answer("{}");
-    while harness.hear().await["id"] != 2 {} // behind the server_notification of its lists
-    harness.say(read("x://1")).await;
-    assert_eq!(harness.forwarded().await.server(), "b");
+    let uri = r#"{"uri":"x://1"}"#;
+    let completion = r#"{"ref":{"type":"ref/resource","uri":"x://1"},"argument":{"name":"n","value":""}}"#;
+    for said in [
+        request(2, "resources/read", uri),
+        request(2, "resources/subscribe", uri),
+        request(2, "completion/complete", completion),
+    ] {
+        let error = harness.ask(&said).await["error"].clone();
+        assert_eq!(error["code"], -32602, "{said}: {error}");
+        assert_eq!(error["data"]["uris"], json!(["plugbay://a/x://1", "plugbay://b/x://1"]), "{said}");
+    }
+    harness.say(request(3, "x/get", uri)).await;
+    harness.nothing_forwarded().await;
 }

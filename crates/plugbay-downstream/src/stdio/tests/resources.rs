@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Catalog, Change, Item, ItemKind, Items, Offer, ServerCapabilities, Tool},
-    era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
+    catalog::{Catalog, Change, Item, ItemKind, Items, Offer, ServerCapabilities},
+    era::Era,
     exposure::Mode,
-    name::ServerName,
     surface::{Layout, Snapshot},
 };
 use serde_json::json;
@@ -148,40 +147,6 @@ async fn list_changed_names_the_list_that_changed_only() {
     assert_eq!(harness.hear().await["method"], "notifications/prompts/list_changed");
     let listed = harness.ask(request(3, "prompts/list", "{}")).await;
     assert_eq!(listed["result"]["prompts"][0]["name"], "s__two", "and nothing came before this answer");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_uri_of_two_servers_is_the_latest_calls_even_if_an_earlier_call_is_resumed() {
-    let mut catalog = Catalog::default();
-    for name in ["s", "t"] {
-        let resource = Item::parse(Bytes::from_static(br#"{"uri":"x://1"}"#), ItemKind::Resource);
-        let items = Items { resources: vec![resource.expect("an item")], ..Items::default() };
-        let capabilities = ServerCapabilities { resources: true, ..ServerCapabilities::default() };
-        let tool = Tool::parse(Bytes::from_static(br#"{"name":"echo"}"#)).expect("a tool");
-        let offer = Offer::new(Era::Legacy, None, None, vec![tool]).with_items(capabilities, items);
-        let server = ServerName::parse(name).expect("a name");
-        catalog = catalog.apply(Change::Listed(server, Arc::new(offer)));
-    }
-    let layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
-    let mut harness = Harness::with(Snapshot::new(Arc::new(catalog), Arc::new(layout), true));
-    let call = |id: u32, server: &str, members: &str| {
-        let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: { "roots": {} } });
-        request(id, "tools/call", &format!(r#"{{"_meta":{meta},"name":"{server}__echo"{members}}}"#))
-    };
-    harness.say(call(1, "s", "")).await;
-    let suspended = harness.forwarded().await;
-    suspended.ask(900, "roots/list", "{}").unwrap();
-    let state = harness.hear().await["result"]["requestState"].clone();
-    for server in ["t", "s"] {
-        harness.say(call(2, server, "")).await;
-        harness.forwarded().await.answer("{}");
-        harness.hear().await;
-    }
-    let back = format!(r#","inputResponses":{{"900":{{}}}},"requestState":{state}"#);
-    harness.say(call(3, "s", &back)).await;
-    harness.replied().await;
-    harness.say(modern(4, "resources/read", r#","uri":"x://1""#)).await;
-    assert_eq!(harness.forwarded().await.server(), "s");
 }
 
 /// Whatever reaches a server counts against the limits, and not calls alone.

@@ -49,6 +49,27 @@ async fn said(harness: &mut Harness, arguments: Value) -> (String, bool) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn arguments_of_a_suite_have_a_limit_that_is_told() {
+    let mut harness = Harness::with(suites());
+    harness.open().await;
+    let long = "y".repeat(1 << 20);
+    for (argument, arguments) in [
+        ("query", json!({ "action": "introspect", "query": long })),
+        ("query", json!({ "action": "introspect", "args": { "query": long } })),
+        ("names", json!({ "action": "introspect", "names": vec!["ad*"; 20_000] })),
+        ("subtool", json!({ "action": "call", "subtool": long, "args": {} })),
+    ] {
+        let (text, failed) = said(&mut harness, arguments).await;
+        assert!(
+            text.contains(&format!("`{argument}` is too long")) && failed && text.len() < 200,
+            "{text:.200}"
+        );
+    }
+    let (text, failed) = said(&mut harness, json!({ "action": long })).await;
+    assert!(text.starts_with("\"action\" must be") && failed && text.len() < 200, "{text:.200}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_suite_introspects_from_the_catalog() {
     let mut harness = Harness::with(suites());
     harness.open().await;

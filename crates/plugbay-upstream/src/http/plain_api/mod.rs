@@ -127,7 +127,7 @@ async fn tools(peer: &Peer) -> Result<Read, TransportError> {
         return Ok(Read { body: body.clone(), changed: false });
     }
     if !response.status().is_success() {
-        return Err(peer::status_error(response).await);
+        return Err(peer.status_error(response).await);
     }
     let etag = response.headers().get(ETAG).cloned();
     let body = peer::body(response, peer.limit).await?.freeze();
@@ -155,17 +155,17 @@ async fn call(peer: &Peer, message: &Bytes, params: Option<&Span>) -> Result<Vec
         let body = peer::body(response, peer.limit).await?;
         return Ok(result::of_call(&body));
     }
-    refused(response, peer.limit).await
+    refused(peer, response).await
 }
 
 /// An error that the API explains is a result that the model can read; any other is one of the transport.
-async fn refused(response: Response, limit: usize) -> Result<Vec<u8>, TransportError> {
+async fn refused(peer: &Peer, response: Response) -> Result<Vec<u8>, TransportError> {
     if response.status().is_redirection() || !peer::is_json(&response) {
-        return Err(peer::status_error(response).await);
+        return Err(peer.status_error(response).await);
     }
     let status = response.status().as_u16();
     let challenge = peer::challenge(&response);
-    let body = peer::body(response, limit).await?;
+    let body = peer::body(response, peer.limit).await?;
     match result::error_message(&body) {
         Some(message) => Ok(result::tool_error(&format!("{message} (HTTP {status})"))),
         None => Err(TransportError::Status { code: status, text: String::new(), challenge }),

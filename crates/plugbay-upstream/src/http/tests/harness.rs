@@ -95,10 +95,18 @@ impl Harness {
         let (report_sender, reports) = mpsc::unbounded_channel();
         let tickets = Arc::new(Tickets::default());
         let source = CredentialSource::Headers;
-        let http =
-            HttpSpec { url: url.to_owned(), headers, credentials: source, flavour, ca_file: None, remote };
+        let http = HttpSpec {
+            url: url.to_owned(),
+            headers,
+            credentials: source,
+            flavour,
+            ca_file: None,
+            remote,
+            references: plugbay_core::secret::KnownSecrets::default(),
+        };
         let name = ServerName::parse("s").unwrap();
-        let spec = ServerSpec { name, transport: Transport::Http(http), timeouts, message_limit };
+        let transport = Transport::Http(http);
+        let spec = ServerSpec { name, transport, timeouts, message_limit, sanitize: true };
         let launcher: Launcher = Arc::new(|_, _| Err(Failure::new("no processes here", Vec::new())));
         let observers = Observers::reporting_to(report_sender, spec.clone());
         let starts = Starts::with(1, Arc::new(Scripted::default()));

@@ -1,6 +1,7 @@
 //! A server behind a URL, played by a scripted HTTP peer on a real socket and in real time.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, reason = "tests read better so")]
 
+mod broken_answers;
 mod cancellation;
 mod concurrency;
 mod credentials;

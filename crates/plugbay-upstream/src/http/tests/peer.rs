@@ -140,7 +140,21 @@ impl Request {
 
     /// Bytes as they are.
     pub(super) fn raw(&self, bytes: impl Display) {
-        let _ = self.out.send(Out::Bytes(bytes.to_string().into_bytes()));
+        self.raw_bytes(bytes.to_string().into_bytes());
+    }
+
+    pub(super) fn raw_bytes(&self, bytes: Vec<u8>) {
+        let _ = self.out.send(Out::Bytes(bytes));
+    }
+
+    /// A body of JSON, or of bytes that pass for it.
+    pub(super) fn json_bytes(self, body: &[u8]) {
+        let head = format!(
+            "HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        self.raw_bytes([head.as_bytes(), body].concat());
+        let _ = self.out.send(Out::Whole);
     }
 
     pub(super) fn reply(self, status: u16, headers: &[(&str, &str)], body: impl Display) {
@@ -191,6 +205,14 @@ impl Stream {
     pub(super) fn write(&self, text: impl Display) {
         let text = text.to_string();
         self.0.raw(format!("{:x}\r\n{text}\r\n", text.len()));
+    }
+
+    /// An event whose data has these bytes, with a field for each line.
+    pub(super) fn event_bytes(&self, data: &[u8]) {
+        let lines: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
+        let event = [b"data: ", &lines.join(&b"\ndata: "[..])[..], b"\n\n"].concat();
+        let head = format!("{:x}\r\n", event.len());
+        self.0.raw_bytes([head.as_bytes(), &event, b"\r\n"].concat());
     }
 
     pub(super) fn event(&self, message: impl Display) {

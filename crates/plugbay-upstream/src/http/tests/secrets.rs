@@ -100,7 +100,7 @@ async fn neither_logs_nor_errors_hold_a_secret_header() {
     assert!(log.contains("cannot be reached"), "{log}");
     assert!(status.contains(&address.to_string()));
     for text in [log, status, ends.join("\n")] {
-        assert!(!text.contains(SECRET), "{text}");
+        assert!(!text.contains(SECRET) && !text.contains(BASIC), "{text}");
     }
 }
 
@@ -114,6 +114,7 @@ async fn debug_output_holds_no_secret_header() {
         flavour: HttpFlavour::Auto,
         ca_file: None,
         remote: false,
+        references: plugbay_core::secret::KnownSecrets::default(),
     };
     let peer = Peer::new(&spec, Flavour::Streamable, 1000, None, None).unwrap();
     let posting = peer.post("{}".into(), reqwest::header::HeaderMap::new());
@@ -144,4 +145,66 @@ async fn a_header_that_cannot_be_sent_is_named_without_its_value() {
     let end = harness.calls.end(harness.call("a")).await;
     assert!(end.contains("the header \"X-Key\" in its configuration is not valid"), "{end}");
     assert!(!end.contains(SECRET), "{end}");
+}
+
+/// The user and the password of [`telling`], as they are sent.
+const BASIC: &str = "Y2FuYXJ5LTdmM2EtdXNlcjpjYW5hcnktN2YzYS13b3Jk";
+
+/// The address, the headers and the secrets of a server that repeats its requests in errors.
+fn telling(server: &Server) -> (String, Setup) {
+    let places = ["user", "word", "query", "last"].map(|place| format!("{SECRET}-{place}"));
+    let [user, word, query, last] = &places;
+    let url = format!(
+        "http://{user}:{word}@{}/{SECRET}-in-the-path/mcp?key={query}&x=%7B{last}%7D",
+        server.address
+    );
+    (url, setup())
+}
+
+/// Everything that a request holds, as a server could repeat it.
+fn repeated(request: &super::peer::Request) -> String {
+    let decoded = format!("{{{SECRET}-last}}");
+    format!(
+        "bad request: {} {} {decoded} {SECRET}-word",
+        request.path,
+        request.all_headers().replace(['\r', '\n'], " ")
+    )
+}
+
+#[tokio::test]
+async fn an_error_that_repeats_the_request_is_shown_without_its_secrets() {
+    let _second = tracing::Dispatch::new(Log::default());
+    let log = Log::default();
+    let logging = tracing::subscriber::set_default(log.clone());
+    let mut ends = Vec::new();
+    for status in [400, 401, 403, 404, 500, 302] {
+        let mut server = Server::start().await;
+        let (url, setup) = telling(&server);
+        let harness = Harness::new(Setup { flavour: HttpFlavour::Streamable, known: None, ..setup }, &url);
+        let call = harness.call("a");
+        let request = server.next().await;
+        let text = repeated(&request);
+        assert!(text.contains(&format!("{SECRET}-query")) && text.contains(BASIC), "{text}");
+        let elsewhere = format!("/login?next={SECRET}-query&path={SECRET}-in-the-path");
+        let challenge = format!("Bearer error_description=\"{SECRET}-query\"");
+        request.reply(status, &[("www-authenticate", &challenge), ("location", &elsewhere)], &text);
+        let end = harness.calls.end(call).await;
+        assert!(end.contains(&format!("HTTP {status}")), "{end}");
+        ends.push(format!("{end} {:?}", harness.handle.status()));
+    }
+    let mut server = Server::start().await;
+    let (url, setup) = telling(&server);
+    let harness = Harness::new(Setup { flavour: HttpFlavour::Streamable, known: None, ..setup }, &url);
+    let call = harness.call("a");
+    let request = server.take("initialize").await;
+    let error = json!({ "code": -32000, "message": repeated(&request) });
+    let answer = json!({ "jsonrpc": "2.0", "id": request.message["id"], "error": error });
+    request.json(200, answer);
+    ends.push(harness.calls.end(call).await);
+    assert!(ends.last().unwrap().contains("refused to be initialised: bad request"), "{ends:?}");
+    drop(logging);
+    ends.push(log.0.lock().unwrap().clone());
+    for text in ends {
+        assert!(!text.contains(SECRET) && !text.contains(BASIC), "{text}");
+    }
 }

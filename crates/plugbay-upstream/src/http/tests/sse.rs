@@ -33,7 +33,7 @@ fn answer(stream: &Stream, request: Request, result: Value) {
     stream.write(format!("event: message\ndata: {response}\n\n"));
 }
 
-async fn ready() -> (Harness, Server, Stream) {
+pub(super) async fn ready() -> (Harness, Server, Stream) {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::sse(), &server.url());
     harness.handle.refresh();

@@ -8,6 +8,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::io::AsyncWriteExt as _;
 
 use super::{gone, is_alive, pid, read_line, read_pids, spec, within};
 use crate::process::{Exit, Guard, Process, StderrRing, guard_main, spawn};
@@ -17,9 +18,13 @@ const GRACE: Duration = Duration::from_secs(60);
 
 /// Ignores the end of its input, and TERM with everything it starts.
 const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $!; echo $$; while :; do sleep 1000; done";
-/// As stubborn, and with a grandchild in a session of its own.
+/// As stubborn, and with a grandchild in a session and with an environment of its own.
 #[cfg(target_os = "linux")]
-const DETACHED: &str = "trap '' TERM; setsid sh -c 'echo $$; while :; do sleep 1000; done' & \
+const DETACHED: &str = "trap '' TERM; env -i setsid sh -c 'echo $$; while :; do sleep 1000; done' & \
+    sleep 1000 & echo $!; while :; do sleep 1000; done";
+/// Starts a daemon when it is told to: nothing but its cgroup tells who started it.
+#[cfg(target_os = "linux")]
+const DAEMON: &str = "read order; (env -i setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' &); \
     sleep 1000 & echo $!; while :; do sleep 1000; done";
 #[cfg(not(target_os = "linux"))]
 const DETACHED: &str = STUBBORN;
@@ -48,15 +53,22 @@ fn play_helper() {
 /// Not a test: the gateway, which starts servers, says who they are and waits to be killed.
 #[test]
 fn play_gateway() {
-    if std::env::var_os(ROLE).is_none() {
-        return;
-    }
+    let scripts: &[&str] = match std::env::var(ROLE).as_deref() {
+        Ok("gateway") => &[STUBBORN, DETACHED],
+        #[cfg(target_os = "linux")]
+        Ok("gateway of a daemon") => &[DAEMON],
+        _ => return,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let guard = guard();
         let mut servers = Vec::new();
-        for script in [STUBBORN, DETACHED] {
+        for script in scripts {
             let mut server = start(&guard, script);
+            if script.starts_with("read order") {
+                enclosed(server.pid()).await;
+                server.stdin.as_mut().expect("stdin").write_all(b"go\n").await.expect("the server reads");
+            }
             let pids = read_pids(server.stdout.as_mut().expect("stdout"), 2).await;
             servers.push(server);
             for pid in pids {
@@ -84,6 +96,17 @@ fn play_starting_gateway() {
     });
 }
 
+/// Waits until the helper has moved the server into the cgroup.
+async fn enclosed(pid: i32) {
+    let cgroup = || std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    within(async {
+        while !cgroup().contains("plugbay-") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
 struct Gateway {
     process: Child,
     /// Of two servers with what they started, then of the helper.
@@ -91,10 +114,10 @@ struct Gateway {
 }
 
 /// Starts this program in the role of a gateway.
-fn play(role: &str) -> Child {
+fn play(test: &str, role: &str) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
-        .args(arguments(role))
-        .env(ROLE, "gateway")
+        .args(arguments(test))
+        .env(ROLE, role)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -104,7 +127,11 @@ fn play(role: &str) -> Child {
 
 impl Gateway {
     fn start() -> Self {
-        let mut process = play("play_gateway");
+        Self::start_as("gateway")
+    }
+
+    fn start_as(role: &str) -> Self {
+        let mut process = play("play_gateway", role);
         let lines = BufReader::new(process.stdout.take().expect("stdout")).lines().map_while(Result::ok);
         let mut pids = Vec::new();
         for line in lines {
@@ -118,7 +145,6 @@ impl Gateway {
     }
 
     async fn nothing_left_after_kill(&mut self, kill: impl FnOnce(Pid)) {
-        assert_eq!(self.pids.len(), 5);
         assert!(self.pids.iter().all(|pid| is_alive(*pid)));
 
         kill(pid(&self.process.id().to_string()));
@@ -137,9 +163,23 @@ impl Drop for Gateway {
 
 #[tokio::test]
 async fn no_orphan_after_kill_9() {
-    Gateway::start()
-        .nothing_left_after_kill(|gateway| kill_process(gateway, Signal::KILL).expect("killed"))
-        .await;
+    let mut gateway = Gateway::start();
+    assert_eq!(gateway.pids.len(), 5);
+    gateway.nothing_left_after_kill(|gateway| kill_process(gateway, Signal::KILL).expect("killed")).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_daemon_of_a_server_is_left_after_kill_9() {
+    use crate::process::cgroup::Cgroup;
+
+    if Cgroup::create("test").is_none() {
+        eprintln!("skipped: this system allows no cgroup");
+        return;
+    }
+    let mut gateway = Gateway::start_as("gateway of a daemon");
+    assert_eq!(gateway.pids.len(), 3);
+    gateway.nothing_left_after_kill(|gateway| kill_process(gateway, Signal::KILL).expect("killed")).await;
 }
 
 /// As by a host that ends the group it started, and with a helper that was asked to end first.
@@ -156,10 +196,12 @@ async fn no_orphan_after_kill_9_of_the_group() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn no_orphan_when_killed_while_servers_start() {
+    use std::collections::HashSet;
+
     use crate::process::strays::Strays;
 
     for delay in [0, 3, 8, 20, 50].map(Duration::from_millis) {
-        let mut gateway = play("play_starting_gateway");
+        let mut gateway = play("play_starting_gateway", "gateway");
         let stdout = BufReader::new(gateway.stdout.take().expect("stdout"));
         let instance = stdout
             .lines()
@@ -170,12 +212,12 @@ async fn no_orphan_when_killed_while_servers_start() {
         tokio::time::sleep(delay).await;
         gateway.kill().and_then(|()| gateway.wait()).expect("the gateway is dead");
 
-        let strays = Strays::of(&instance);
+        let mut strays = Strays::of(&instance);
         within(async {
             // Twice: a process that is just starting does not show its marker yet.
             for _ in 0..2 {
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                while !strays.find().is_empty() {
+                while !strays.find(&HashSet::new()).is_empty() {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
@@ -223,15 +265,13 @@ async fn a_killed_guard_helper_is_replaced() {
 
     kill_process(helper, Signal::KILL).expect("it is ours");
     within(async {
-        while is_alive(helper) {
+        while guard.helper_pid().is_none_or(|replacement| replacement == helper) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
-    let _second = start(&guard, "cat");
 
-    let replacement = guard.helper_pid().expect("a helper");
-    assert!(replacement != helper && is_alive(replacement));
+    assert!(!is_alive(helper) && guard.helper_pid().is_some_and(is_alive));
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ fn spec(command: &str, args: &[&str]) -> StdioSpec {
         cwd: None,
         framing: Framing::default(),
         origin: crate::spec::Origin::default(),
-        references: crate::spec::References::default(),
+        references: plugbay_core::secret::KnownSecrets::default(),
     }
 }
 

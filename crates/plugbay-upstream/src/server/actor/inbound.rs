@@ -11,7 +11,10 @@ use plugbay_core::{
 };
 
 use super::{Actor, Waiting};
-use crate::{http::TransportError, link::LinkEvent};
+use crate::{
+    http::TransportError,
+    link::{LinkEvent, ReadMessage, answered_ticket, ticket},
+};
 
 /// A server that sends this many malformed messages in a row is ended.
 const MALFORMED_LIMIT: u32 = 10_000;
@@ -19,9 +22,9 @@ const MALFORMED_LIMIT: u32 = 10_000;
 impl Actor {
     pub(super) fn link_event(&mut self, event: LinkEvent) {
         match event {
-            LinkEvent::Incoming(Incoming::Message(message)) => self.message(message, None),
-            LinkEvent::During { ticket, message } => self.message(message, Some(ticket)),
-            LinkEvent::Incoming(Incoming::NotText(message)) => self.malformed(&message, None, &Fault::Utf8),
+            LinkEvent::Incoming(Incoming::Message(message)) => self.message(ReadMessage::of(message, None)),
+            LinkEvent::Read(message) => self.message(message),
+            LinkEvent::Incoming(Incoming::NotText(message)) => self.not_text(&message),
             LinkEvent::Incoming(Incoming::Noise(line)) => self.keep_line(&line),
             LinkEvent::Incoming(Incoming::TooLong { start, end }) => self.too_long(&start, &end),
             LinkEvent::Failed { ticket, error } => self.undelivered(ticket, &error),
@@ -29,13 +32,20 @@ impl Actor {
         }
     }
 
-    /// `during`: the call on whose stream the message came.
-    fn message(&mut self, message: Bytes, during: Option<Ticket>) {
-        match Head::read_quickly(&message) {
+    fn message(&mut self, read: ReadMessage) {
+        let answers = read.answered_id().and_then(answered_ticket);
+        let ReadMessage { message, head, during } = read;
+        match head {
             Ok(head) => match &head.kind {
                 Kind::Result { id } | Kind::Error { id: Some(id) } => {
-                    if let Some(ticket) = ticket(&message[id.clone()]) {
-                        self.response(ticket, message, head);
+                    match (ticket(&message[id.clone()]), answers) {
+                        (Some(ticket), _) => self.response(ticket, message, head),
+                        (None, Some(ticket)) => {
+                            let fault =
+                                format!("its id is {:?} instead of {}", text(&message[id.clone()]), ticket.0);
+                            self.malformed(&message, Some(ticket), fault);
+                        }
+                        (None, None) => {}
                     }
                 }
                 Kind::Error { id: None } => self.keep_line(&message),
@@ -45,7 +55,7 @@ impl Actor {
                     self.notification(message, &method, head.payload, during);
                 }
             },
-            Err(Malformed { id, fault }) => self.malformed(&message, id, &fault),
+            Err(Malformed { fault, .. }) => self.malformed(&message, answers, fault.to_string()),
         }
     }
 
@@ -62,7 +72,9 @@ impl Actor {
                 caller.answered(ticket, answer);
                 self.responded(length, &caller);
             }
-            Some(Waiting::Listing(listing)) => self.page_received(listing, &message, &head),
+            Some(Waiting::Listing(listing)) => self.page_received(ticket, listing, message, head),
+            // It was answered before.
+            Some(Waiting::Page) => self.pending.register_for_ever(ticket, Waiting::Page),
             Some(Waiting::Subscription) => self.subscription_ended(&head),
             Some(Waiting::Nobody) | None => {}
         }
@@ -109,15 +121,20 @@ impl Actor {
         }
     }
 
-    fn malformed(&mut self, message: &[u8], id: Option<Span>, fault: &Fault) {
-        let id = id.map(|id| &message[id]).or_else(|| Head::id_of_truncated_response(message, message));
-        let error = CallError::Malformed { server: self.spec.name.clone(), fault: fault.to_string() };
-        self.unusable(id.and_then(ticket), error, message);
+    fn malformed(&mut self, message: &[u8], answers: Option<Ticket>, fault: String) {
+        let error = CallError::Malformed { server: self.spec.name.clone(), fault };
+        self.unusable(answers, error, message);
+    }
+
+    fn not_text(&mut self, message: &[u8]) {
+        let answers = Head::id_of_truncated_response(message, message).and_then(answered_ticket);
+        let at = std::str::from_utf8(message).map_or_else(|error| error.valid_up_to(), str::len);
+        self.malformed(message, answers, format!("{}, at offset {at}", Fault::Utf8));
     }
 
     fn too_long(&mut self, start: &[u8], end: &[u8]) {
         let limit = self.spec.message_limit;
-        let call = Head::id_of_truncated_response(start, end).and_then(ticket);
+        let call = Head::id_of_truncated_response(start, end).and_then(answered_ticket);
         let error = CallError::TooLarge { server: self.spec.name.clone(), limit };
         self.unusable(call, error, start);
     }
@@ -139,6 +156,7 @@ impl Actor {
                 let what = format!("did not list its tools: {}", error.failure_of(&self.spec));
                 self.page_failed(listing, what);
             }
+            Some(Waiting::Page) => self.pending.register_for_ever(ticket, Waiting::Page),
             Some(Waiting::Subscription) => self.subscription_lost(error),
             Some(Waiting::Nobody) | None => {}
         }
@@ -154,6 +172,7 @@ impl Actor {
             Some(Waiting::Listing(listing)) => {
                 self.page_failed(listing, format!("its list of tools is unusable: {error}"));
             }
+            Some(Waiting::Page) => self.pending.register_for_ever(ticket, Waiting::Page),
             // A late response is not kept: failures that other hosts read would show it.
             Some(Waiting::Subscription | Waiting::Nobody) | None => {}
         }
@@ -165,7 +184,8 @@ impl Actor {
         let count = self.links.malformed;
         if count.is_power_of_two() {
             tracing::warn!(server = %self.spec.name, count, "{error}");
-            self.keep_line(&message[..message.len().min(200)]);
+            let cut: &[u8] = if message.len() > 200 { "…".as_bytes() } else { b"" };
+            self.keep_line(&[&message[..message.len().min(200)], cut].concat());
         }
         if count >= MALFORMED_LIMIT {
             self.give_up(format!("sends nothing but unusable messages: {error}"));
@@ -179,7 +199,7 @@ impl Actor {
     }
 }
 
-/// The ticket in an id or a progress token that plugbay wrote.
-fn ticket(id: &[u8]) -> Option<Ticket> {
-    std::str::from_utf8(id).ok()?.parse().ok().map(Ticket)
+/// The beginning of an id, for an error.
+fn text(id: &[u8]) -> String {
+    String::from_utf8_lossy(&id[..id.len().min(40)]).into_owned()
 }

@@ -283,7 +283,11 @@ impl Actor {
         self.queue.replace_unsent(unsent);
     }
 
-    pub(super) fn tick(&mut self) {
+    pub(super) fn tick(&mut self, slept: bool) {
+        if slept {
+            self.pending.begin_anew(self.now);
+            self.queue.begin_anew(self.now);
+        }
         while self.links.ending.try_join_next().is_some() {}
         if self.listing.schedule.due(self.now) {
             self.list();
@@ -351,7 +355,7 @@ impl Actor {
             Waiting::Listing(listing) => {
                 self.page_failed(listing, format!("did not list its tools within {} s", after.as_secs()));
             }
-            Waiting::Subscription | Waiting::Nobody => {}
+            Waiting::Page | Waiting::Subscription | Waiting::Nobody => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{ITEM_LIMIT, ItemKind, Items, Offer, Tool},
+    catalog::{ItemKind, Offer},
     declaration::Declaration,
     era::Era,
     exchange::Ticket,
@@ -16,7 +16,7 @@ use super::{
         message::ListTerms,
         opening::Opened,
         request,
-        state::listing::{Listing, Step},
+        state::listing::{Listed, Listing, Step},
     },
     Actor, Waiting,
 };
@@ -24,6 +24,33 @@ use crate::process::text::error_text;
 
 /// How long a server may take for a page of its skills. Its tools must not wait for them.
 const SKILLS_PATIENCE: Duration = Duration::from_secs(5);
+/// A page of more bytes than this is read in another thread, because it takes longer than a moment.
+const LONG_PAGE: usize = 1 << 20;
+
+/// What was read of a page.
+pub(super) enum PageRead {
+    Step(Step),
+    /// The server answered with this error.
+    Refused(Listing, String),
+    /// The answer is not a page.
+    Unusable(Listing, String),
+}
+
+impl PageRead {
+    /// `None`: the answer says nothing.
+    fn of(listing: Listing, message: &Bytes, head: &Head) -> Option<Self> {
+        let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
+        match (&head.kind, &head.payload, whole) {
+            (Kind::Result { .. }, Some(result), Ok(_)) => Some(Self::Step(listing.page(message, result))),
+            (_, Some(error), Ok(_)) => Some(Self::Refused(listing, error_text(message, error))),
+            (_, _, Err(fault)) => Some(Self::Unusable(listing, fault)),
+            _ => None,
+        }
+    }
+}
+
+/// So many definitions with hidden characters are named in the log.
+const MOST_TOLD: usize = 20;
 
 impl Actor {
     pub(super) fn list(&mut self) {
@@ -81,7 +108,7 @@ impl Actor {
     fn continue_listing(&mut self, step: Step) {
         match step {
             Step::Request(listing) => self.request_page(listing),
-            Step::Complete(tools, stock) => self.listed(tools, stock),
+            Step::Complete(listed) => self.listed(listed),
         }
     }
 
@@ -102,27 +129,38 @@ impl Actor {
         self.pending.register(ticket, Waiting::Listing(listing), self.now, patience, patience);
     }
 
-    pub(super) fn page_received(&mut self, listing: Listing, message: &Bytes, head: &Head) {
+    pub(super) fn page_received(&mut self, ticket: Ticket, listing: Listing, message: Bytes, head: Head) {
         if let Some(watch) = &mut self.links.watch {
             watch.progressed();
         }
-        let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
-        match (&head.kind, &head.payload, whole) {
-            (Kind::Result { .. }, Some(result), Ok(_)) => {
-                self.continue_listing(listing.page(message, result));
-            }
-            (_, Some(error), Ok(_)) if listing.item_kind() != Some(ItemKind::Tool) => {
-                let (method, why) = (listing.method(), error_text(message, error));
-                tracing::warn!(server = %self.spec.name, method, "refused: {why}");
+        if message.len() <= LONG_PAGE {
+            return self.take_page(PageRead::of(listing, &message, &head));
+        }
+        // If the server is gone when the page has been read, nobody waits for it any more.
+        self.pending.register_for_ever(ticket, Waiting::Page);
+        self.listing.reading.spawn_blocking(move || (ticket, PageRead::of(listing, &message, &head)));
+    }
+
+    pub(super) fn page_read(&mut self, ticket: Ticket, page: Option<PageRead>) {
+        if matches!(self.pending.get(ticket), Some(Waiting::Page)) {
+            self.pending.complete(ticket);
+            self.take_page(page);
+        }
+    }
+
+    fn take_page(&mut self, page: Option<PageRead>) {
+        match page {
+            Some(PageRead::Step(step)) => self.continue_listing(step),
+            Some(PageRead::Refused(listing, why)) if listing.item_kind() != Some(ItemKind::Tool) => {
+                let why = self.spec.secrets().hide(why);
+                tracing::warn!(server = %self.spec.name, method = listing.method(), "refused: {why}");
                 self.continue_listing(listing.next_item_kind());
             }
-            (_, Some(error), Ok(_)) => {
-                self.list_failed(format!("refused to list its tools: {}", error_text(message, error)));
-            }
-            (_, _, Err(fault)) => {
+            Some(PageRead::Refused(_, why)) => self.list_failed(format!("refused to list its tools: {why}")),
+            Some(PageRead::Unusable(listing, fault)) => {
                 self.page_failed(listing, format!("its list of tools is unusable: {fault}"));
             }
-            _ => {}
+            None => {}
         }
     }
 
@@ -139,17 +177,19 @@ impl Actor {
     pub(super) fn list_failed(&mut self, what: String) {
         self.listing.change_listed = None;
         if self.listing.schedule.has_listed() {
+            let what = self.spec.secrets().hide(what);
             tracing::warn!(server = %self.spec.name, "its tools stay as they were: it {what}");
         } else {
             self.give_up(what);
         }
     }
 
-    fn listed(&mut self, tools: Vec<Tool>, stock: Items) {
+    fn listed(&mut self, listed: Listed) {
         let Some(link) = self.links.up_mut() else { return };
+        let Listed { tools, items, left_out } = listed;
         let tools = link.callable(tools);
-        if tools.len() >= ITEM_LIMIT {
-            tracing::warn!(server = %self.spec.name, "plugbay uses only the first {ITEM_LIMIT} of its tools");
+        if let Some(left_out) = &left_out {
+            tracing::warn!(server = %self.spec.name, "its lists are too large: plugbay leaves out {left_out}");
         }
         let changed_meanwhile = self.listing.schedule.completed();
         self.login.served();
@@ -157,8 +197,11 @@ impl Actor {
         self.links.trim_later(self.now);
         let Opened { info, instructions, capabilities, extensions, .. } = &self.opened;
         let offer = Offer::new(self.speech.dialect, info.clone(), instructions.clone(), tools)
-            .with_items(*capabilities, stock)
+            .with_items(*capabilities, items)
+            .without(left_out)
             .extended(extensions.clone());
+        let offer = if self.spec.sanitize { offer.without_hidden() } else { offer };
+        self.report_hidden(&offer);
         let change = self.listing.change_listed.take();
         let (outcome, dialect) = (Ok(Arc::new(offer)), self.speech.dialect);
         self.context.observers.report(&outcome, dialect, &self.listing.terms, change.as_ref());
@@ -170,7 +213,19 @@ impl Actor {
         }
     }
 
+    fn report_hidden(&mut self, offer: &Offer) {
+        let told = std::mem::replace(&mut self.listing.hidden, offer.hidden.clone());
+        let Some(hidden) = offer.hidden.as_ref().filter(|_| told != offer.hidden) else { return };
+        for place in hidden.places.iter().take(MOST_TOLD) {
+            tracing::warn!(server = %self.spec.name, "hidden characters in a definition: {place}");
+        }
+        let more = hidden.more + hidden.places.len().saturating_sub(MOST_TOLD);
+        if more > 0 {
+            tracing::warn!(server = %self.spec.name, "hidden characters in {more} more definitions");
+        }
+    }
+
     fn is_listing(&self) -> bool {
-        self.pending.iter().any(|waiting| matches!(waiting, Waiting::Listing(_)))
+        self.pending.iter().any(|waiting| matches!(waiting, Waiting::Listing(_) | Waiting::Page))
     }
 }

@@ -135,7 +135,7 @@ impl Actor {
                 self.listing_needs_login(&failure);
             }
             // They are sent when the user has logged in.
-            Some(Waiting::Subscription | Waiting::Nobody) => {}
+            Some(Waiting::Page | Waiting::Subscription | Waiting::Nobody) => {}
             None => self.abandon_request(ticket),
         }
     }

@@ -21,18 +21,22 @@ use std::{
 };
 
 use plugbay_core::{
-    catalog::Dialect,
+    catalog::{Dialect, HiddenText},
     credentials::LoginOffer,
-    exchange::{Caller, ListChange},
+    exchange::{Caller, ListChange, Ticket},
     failure::{CallError, Failure},
     lifecycle::{Lifecycle, Patience},
     pending::Pending,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+};
 
 use self::{
     dialect::Speech,
     links::Links,
+    listing::PageRead,
     login::LoginState,
     start::{StartError, Started},
     start_watch::Watch,
@@ -51,6 +55,8 @@ use crate::{link::LinkEvent, slots::Slot, spec::ServerSpec};
 
 /// A remote is tried again at least this often: an attempt is one connection, and it shall be of use again soon.
 const REMOTE_RETRY: Duration = Duration::from_secs(3);
+/// How often the timer fires at least while requests wait: a time in which the process did not run is noticed.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long a call waits for a remote that was away: its user shall hear of it within 2 s.
 const REMOTE_OPENING: Duration = Duration::from_millis(1800);
 
@@ -88,6 +94,10 @@ struct ListingState {
     /// A change that the listing under way will show, and one that the next will.
     change_listed: Option<Arc<ListChange>>,
     change_noted: Option<Arc<ListChange>>,
+    /// The hidden characters that the log has told of.
+    hidden: Option<Arc<HiddenText>>,
+    /// Long pages that are being read.
+    reading: JoinSet<(Ticket, Option<PageRead>)>,
 }
 
 /// The other ends of what handles of the server have.
@@ -100,6 +110,8 @@ struct HandleSide {
 enum Waiting {
     Host(Arc<dyn Caller>),
     Listing(Listing),
+    /// The page came, and is being read in another thread.
+    Page,
     /// `subscriptions/listen`, which a modern server answers only when it ends the subscription.
     Subscription,
     /// The response changes nothing.
@@ -120,13 +132,18 @@ enum Event {
     Closed,
     /// The retired link at this index has an event; `None`: it has unsent requests, or is done.
     Retired(usize, Option<LinkEvent>),
+    /// A long page was read.
+    Page(Ticket, Option<PageRead>),
     /// There are other credentials than those that needed a login.
     CredentialsChanged,
     /// The user can be told where to log in.
     LoginBegun(Result<LoginOffer, Arc<Failure>>),
     /// The login that hosts were asked for has failed.
     LoginFailed(Arc<Failure>),
-    Tick,
+    /// Something may be due. `slept`: the process did not run for a while.
+    Tick {
+        slept: bool,
+    },
 }
 
 impl Actor {
@@ -190,8 +207,9 @@ impl Actor {
             // sending must not stop the clock.
             biased;
             command = self.handles.inbox.recv() => Event::Command(command),
-            () = self.timer.fired() => Event::Tick,
+            slept = self.timer.fired() => Event::Tick { slept },
             event = self.login.next() => event,
+            Some(Ok((ticket, page))) = self.listing.reading.join_next() => Event::Page(ticket, page),
             (index, event) = links::next_retired(retired) => Event::Retired(index, event),
             event = links::next(current, slow_callers) => event,
         }
@@ -208,10 +226,11 @@ impl Actor {
             Event::Opened(Err(error)) => self.start_failed(error),
             Event::Link(event) | Event::Retired(_, Some(event)) => self.link_event(event),
             Event::Retired(index, None) => self.reclaim_unsent(index),
+            Event::Page(ticket, page) => self.page_read(ticket, page),
             Event::CredentialsChanged => self.credentials_changed(),
             Event::LoginBegun(outcome) => self.login_begun(&outcome),
             Event::LoginFailed(failure) => self.login_failed(&failure),
-            Event::Tick => self.tick(),
+            Event::Tick { slept } => self.tick(slept),
             Event::Command(None) | Event::Closed => {} // `run` handles these
         }
     }
@@ -237,6 +256,7 @@ impl Actor {
             .chain(self.listing.schedule.next_deadline())
             .chain(self.login.next_deadline())
             .chain(self.subscriptions.next_deadline())
+            .chain((!self.pending.is_empty()).then(|| self.now + HEARTBEAT))
             .min();
         self.timer.arm(wake);
     }

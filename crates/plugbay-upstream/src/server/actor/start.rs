@@ -107,8 +107,7 @@ impl Attempt {
         match &self.spec.transport {
             Transport::Stdio(stdio) => {
                 let launched = (context.launcher)(&self.spec.name, stdio);
-                let launched =
-                    launched.map_err(|failure| failure.rephrased(|what| stdio.references.written(what)))?;
+                let launched = launched.map_err(|failure| failure.hiding(&stdio.secrets()))?;
                 Ok(Link::Pipe(Box::new(PipeLink::new(launched, self.dialect.framing, limit))))
             }
             Transport::Http(http) => {

@@ -7,8 +7,12 @@ use std::{
 
 use tokio::time::{Sleep, sleep};
 
+use super::clock;
+
 /// Where the timer stands when nothing is due.
 const FAR_AWAY: Duration = Duration::from_secs(365 * 24 * 3600);
+/// A timer that fires later than this: the machine slept, or the process was stopped.
+const GAP: Duration = Duration::from_secs(5);
 
 /// A timer that is moved only when it would fire too late. It may fire early, which is harmless and cheaper
 /// than to move it for every call.
@@ -34,13 +38,15 @@ impl Timer {
         }
     }
 
-    /// Ends when the timer fires, which disarms it; never, if it is not armed.
-    pub(super) async fn fired(&mut self) {
+    /// Ends when the timer fires, which disarms it; never, if it is not armed. Returns whether the process did not run
+    /// for a while.
+    pub(super) async fn fired(&mut self) -> bool {
         if !self.armed {
             return std::future::pending().await;
         }
         self.sleep.as_mut().await;
         self.armed = false;
+        clock::now().saturating_duration_since(self.sleep.deadline().into_std()) > GAP
     }
 }
 
@@ -48,7 +54,7 @@ impl Timer {
 mod tests {
     use tokio::time::timeout;
 
-    use super::{super::clock, *};
+    use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -61,7 +67,7 @@ mod tests {
         timer.arm(Some(start + 70 * SECOND));
         timer.arm(Some(start + 80 * SECOND));
         timer.arm(None);
-        timer.fired().await;
+        assert!(!timer.fired().await);
         assert_eq!(clock::now() - start, 70 * SECOND);
         assert!(timeout(60 * SECOND, timer.fired()).await.is_err(), "fired already");
     }
@@ -74,5 +80,15 @@ mod tests {
         assert!(timeout(SECOND, timer.fired()).await.is_err());
         timer.fired().await;
         assert_eq!(clock::now() - start, 2 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_notices_that_the_process_did_not_run() {
+        let mut timer = Timer::default();
+        timer.arm(Some(clock::now() + SECOND));
+        tokio::time::advance(60 * SECOND).await;
+        assert!(timer.fired().await);
+        timer.arm(Some(clock::now() + SECOND));
+        assert!(!timer.fired().await);
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     http::TransportError,
-    link::{Link, LinkEvent},
+    link::{Link, LinkEvent, ReadMessage},
 };
 
 /// Opens a server, with the request of `first` at first. `guesses_framing`: the link's framing is only tried out.
@@ -56,9 +56,9 @@ async fn next_event(link: &mut Link, deadline: Option<Instant>) -> Event {
     };
     match heard {
         None => Event::Closed,
-        Some(LinkEvent::Incoming(Incoming::Message(message)) | LinkEvent::During { message, .. }) => {
-            Event::Message(message)
-        }
+        Some(
+            LinkEvent::Incoming(Incoming::Message(message)) | LinkEvent::Read(ReadMessage { message, .. }),
+        ) => Event::Message(message),
         Some(LinkEvent::Incoming(
             Incoming::Noise(text) | Incoming::NotText(text) | Incoming::TooLong { start: text, .. },
         )) => Event::Unreadable(text),

@@ -2,12 +2,10 @@
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{ITEM_LIMIT, Item, ItemKind, Items, ServerCapabilities, Tool, read_page},
+    catalog::{Allowance, Item, ItemKind, Items, LeftOut, ServerCapabilities, Tool, read_page},
+    size_limit,
     wire::Span,
 };
-
-/// A server that never stops paging is stopped here.
-const PAGE_LIMIT: usize = 1_000;
 
 /// A listing under way: of all item kinds that a server has, one after the other.
 #[derive(Debug)]
@@ -18,13 +16,22 @@ pub(in crate::server) struct Listing {
     stock: Items,
     pages: usize,
     cursor: Option<Bytes>,
+    allowance: Box<Allowance>,
+}
+
+/// Everything that a server has listed.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Listed {
+    pub(in crate::server) tools: Vec<Tool>,
+    pub(in crate::server) items: Items,
+    pub(in crate::server) left_out: Option<LeftOut>,
 }
 
 /// What follows a page.
 pub(in crate::server) enum Step {
     /// Request the next page.
     Request(Listing),
-    Complete(Vec<Tool>, Items),
+    Complete(Listed),
 }
 
 impl Listing {
@@ -33,7 +40,8 @@ impl Listing {
         let mut item_kinds: Vec<ItemKind> = capabilities.item_kinds().collect();
         item_kinds.reverse();
         let (tools, stock) = (Vec::new(), Items::default());
-        Self { item_kinds, tools, stock, pages: 0, cursor: None }.next_step()
+        let allowance = Box::default();
+        Self { item_kinds, tools, stock, pages: 0, cursor: None, allowance }.next_step()
     }
 
     /// The kind that is being listed now.
@@ -57,17 +65,16 @@ impl Listing {
 
     pub(in crate::server) fn page(mut self, message: &Bytes, result: &Span) -> Step {
         let Some(item_kind) = self.item_kind() else { return self.next_step() };
-        let (definitions, cursor) = read_page(message, result, item_kind);
-        let (offered, before) = (definitions.len(), self.count(item_kind));
-        match item_kind {
-            ItemKind::Tool => self.tools.extend(definitions.into_iter().filter_map(Tool::parse)),
-            ItemKind::Resource | ItemKind::Template | ItemKind::Prompt | ItemKind::Skill => {
-                let items =
-                    definitions.into_iter().filter_map(|definition| Item::parse(definition, item_kind));
-                self.items(item_kind).extend(items);
-            }
+        let (definitions, cursor) = read_page(message, result, item_kind, &mut self.allowance);
+        let mut unusable = 0;
+        for definition in definitions {
+            let is_usable = if item_kind == ItemKind::Tool {
+                Tool::parse(definition).map(|tool| self.add_tool(tool)).is_some()
+            } else {
+                Item::parse(definition, item_kind).map(|item| self.add_item(item, item_kind)).is_some()
+            };
+            unusable += usize::from(!is_usable);
         }
-        let unusable = offered - (self.count(item_kind) - before);
         if unusable > 0 {
             tracing::warn!(
                 unusable,
@@ -78,13 +85,13 @@ impl Listing {
         }
         self.pages += 1;
         // A cursor that repeats itself would never end.
-        if cursor.is_some()
-            && cursor != self.cursor
-            && self.pages < PAGE_LIMIT
-            && self.count(item_kind) < ITEM_LIMIT
-        {
-            self.cursor = cursor;
-            return Step::Request(self);
+        if cursor.is_some() && cursor != self.cursor {
+            let is_short = cursor.as_ref().is_some_and(|cursor| cursor.len() <= size_limit::CURSOR);
+            if is_short && self.pages < size_limit::PAGES && !self.allowance.is_spent() {
+                self.cursor = cursor;
+                return Step::Request(self);
+            }
+            self.allowance.stop();
         }
         self.next_item_kind()
     }
@@ -93,15 +100,28 @@ impl Listing {
     pub(in crate::server) fn next_item_kind(mut self) -> Step {
         self.item_kinds.pop();
         (self.pages, self.cursor) = (0, None);
+        self.allowance.next_item_kind();
         self.next_step()
     }
 
     fn next_step(self) -> Step {
-        if self.item_kinds.is_empty() { Step::Complete(self.tools, self.stock) } else { Step::Request(self) }
+        if !self.item_kinds.is_empty() {
+            return Step::Request(self);
+        }
+        let left_out = self.allowance.left_out();
+        Step::Complete(Listed { tools: self.tools, items: self.stock, left_out })
     }
 
-    fn count(&mut self, item_kind: ItemKind) -> usize {
-        if item_kind == ItemKind::Tool { self.tools.len() } else { self.items(item_kind).len() }
+    fn add_tool(&mut self, tool: Tool) {
+        if self.allowance.takes_key(&tool.name, ItemKind::Tool) {
+            self.tools.push(tool);
+        }
+    }
+
+    fn add_item(&mut self, item: Item, item_kind: ItemKind) {
+        if self.allowance.takes_key(&item.key, item_kind) {
+            self.items(item_kind).push(item);
+        }
     }
 
     fn items(&mut self, item_kind: ItemKind) -> &mut Vec<Item> {
@@ -130,7 +150,7 @@ mod tests {
     fn requested(step: &Step) -> (&'static str, String) {
         match step {
             Step::Request(listing) => (listing.method(), listing.params(None)),
-            Step::Complete(..) => ("", String::new()),
+            Step::Complete(_) => ("", String::new()),
         }
     }
 
@@ -143,11 +163,62 @@ mod tests {
         assert_eq!(requested(&step), ("tools/list", r#"{"cursor":"2"}"#.to_owned()));
         let step = page(step, r#"{"tools":[{"name":"b"},{"nameless":1}],"nextCursor":"2"}"#);
         assert_eq!(requested(&step), ("prompts/list", "{}".to_owned()), "the cursor repeats itself");
-        let Step::Complete(tools, stock) = page(step, r#"{"prompts":[{"name":"p"}]}"#) else {
+        let Step::Complete(listed) = page(step, r#"{"prompts":[{"name":"p"}]}"#) else {
             panic!("not complete")
         };
-        assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(stock.prompts.len(), 1);
+        assert_eq!(listed.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!((listed.items.prompts.len(), listed.left_out), (1, None));
+    }
+
+    /// The parts of a listing that a server has filled with these pages, again and again, until it was stopped.
+    fn filled(
+        capabilities: ServerCapabilities,
+        definition: impl Fn(usize) -> String,
+        per_page: usize,
+    ) -> Listed {
+        let mut step = Listing::begin(capabilities);
+        for number in 0.. {
+            step = match step {
+                Step::Complete(listed) => return listed,
+                Step::Request(_) => {
+                    let items = (0..per_page).map(|item| definition(number * per_page + item));
+                    let (items, cursor) = (items.collect::<Vec<_>>().join(","), number);
+                    page(step, &format!(r#"{{"tools":[{items}],"nextCursor":"{cursor}"}}"#))
+                }
+            };
+        }
+        unreachable!("it is stopped")
+    }
+
+    #[test]
+    fn tools_list_without_an_end_takes_no_more_memory_than_its_limit() {
+        let tools = ServerCapabilities { tools: true, ..ServerCapabilities::default() };
+        let described = |number: usize, length: usize| {
+            format!(r#"{{"name":"t{number}","description":"{}"}}"#, "x".repeat(length))
+        };
+        let listed = filled(tools, |number| described(number, 900_000), 4);
+        let bytes: usize = listed.tools.iter().map(|tool| tool.definition.len()).sum();
+        assert!(bytes <= size_limit::DEFINITIONS && listed.tools.len() > 60, "{bytes}");
+        assert_eq!(listed.left_out, Some(LeftOut { rest: true, ..LeftOut::default() }));
+
+        let listed = filled(tools, |number| described(number, 1), 3_000);
+        assert_eq!((listed.tools.len(), listed.left_out.unwrap().rest), (size_limit::ITEMS, true));
+        let listed = filled(tools, |number| described(number, 1), 1);
+        assert_eq!((listed.tools.len(), listed.left_out.unwrap().rest), (size_limit::PAGES, true));
+        let listed = filled(tools, |number| described(number, 2 << 20), 1);
+        assert_eq!((listed.tools.len(), listed.left_out.unwrap().long), (0, size_limit::PAGES));
+    }
+
+    #[test]
+    fn tools_list_leaves_out_definitions_over_a_limit_and_keeps_the_others() {
+        let step = Listing::begin(ServerCapabilities { tools: true, ..ServerCapabilities::default() });
+        let (long, name) = ("x".repeat(size_limit::DEFINITION), "n".repeat(size_limit::NAME + 1));
+        let result = format!(
+            r#"{{"tools":[{{"name":"a","description":"{long}"}},{{"name":"{name}"}},{{"name":"b"}}]}}"#
+        );
+        let Step::Complete(listed) = page(step, &result) else { panic!("not complete") };
+        assert_eq!(listed.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(listed.left_out, Some(LeftOut { long: 1, long_names: 1, rest: false }));
     }
 
     #[test]

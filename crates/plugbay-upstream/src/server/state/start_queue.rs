@@ -110,6 +110,13 @@ impl StartQueue {
         }
     }
 
+    /// The process did not run for a while: the time of all calls begins anew.
+    pub(in crate::server) fn begin_anew(&mut self, now: Instant) {
+        for queued in &mut self.calls {
+            queued.since = now;
+        }
+    }
+
     pub(in crate::server) fn contains(&self, ticket: Ticket) -> bool {
         self.calls.iter().any(|queued| queued.call.ticket == ticket)
     }

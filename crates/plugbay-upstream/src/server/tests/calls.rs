@@ -82,7 +82,8 @@ async fn a_call_timeout_fires_among_many_calls() {
         let start = Instant::now();
         let call = harness.call("a");
         peer.expect_call("a").await;
-        advance(10 * SECOND).await;
+        sleep(9 * SECOND).await;
+        advance(SECOND).await;
         if crowd != "command" {
             peer.say("noise").await;
         }
@@ -92,6 +93,21 @@ async fn a_call_timeout_fires_among_many_calls() {
         assert!(harness.calls.end(call).await.contains("did not answer within 10 s"), "{crowd}");
         assert!(start.elapsed() < 11 * SECOND, "{crowd}");
     }
+}
+
+/// The machine slept, or the process was stopped: nobody could hear the server meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_call_outlives_the_sleep_of_the_machine() {
+    let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
+    let [answered, silent] = ["a", "b"].map(|tool| harness.call(tool));
+    let request = peer.expect_call("a").await;
+    peer.expect_call("b").await;
+    advance(3600 * SECOND).await;
+    sleep(9 * SECOND).await;
+    peer.answer(&request, json!({ "a": 1 })).await;
+    assert_eq!(harness.calls.end(answered).await, r#"{"a":1}"#);
+    assert_eq!(harness.calls.ends_of(silent), [""; 0]);
+    assert!(harness.calls.end(silent).await.contains("did not answer within 10 s"));
 }
 
 /// What waits behind a large answer is read when the caller has room, or after a while all the same:

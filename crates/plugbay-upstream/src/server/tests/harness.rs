@@ -218,13 +218,14 @@ pub(crate) fn spec(framing: Framing) -> ServerSpec {
         cwd: None,
         framing,
         origin: crate::spec::Origin::default(),
-        references: crate::spec::References::default(),
+        references: plugbay_core::secret::KnownSecrets::default(),
     };
     ServerSpec {
         name: ServerName::parse("s").unwrap(),
         transport: Transport::Stdio(stdio),
         timeouts: Timeouts::default(),
         message_limit: DEFAULT_MESSAGE_LIMIT,
+        sanitize: true,
     }
 }
 

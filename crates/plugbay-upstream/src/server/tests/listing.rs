@@ -28,6 +28,35 @@ async fn calls_do_not_wait_for_tools_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_long_page_of_tools_list_is_read_beside_the_actor() {
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    peer.list_changed().await;
+    let list = peer.expect("tools/list").await;
+    let tool = |name: &str, length: usize| json!({ "name": name, "description": "x".repeat(length) });
+    let tools = [tool("one", 700_000), tool("two", 700_000), tool("vast", 2 << 20)];
+    peer.answer(&list, json!({ "tools": tools, "nextCursor": "2" })).await;
+    let next = peer.expect("tools/list").await;
+    peer.answer(&next, page(&["three"])).await;
+    assert_eq!(harness.report().await, "one three two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_while_its_page_is_read_lists_again() {
+    let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    peer.list_changed().await;
+    let list = peer.expect("tools/list").await;
+    let description = "x".repeat(900_000);
+    let tools: Vec<_> =
+        (0..8).map(|n| json!({ "name": n.to_string(), "description": description })).collect();
+    peer.answer(&list, json!({ "tools": tools, "nextCursor": "2" })).await;
+    drop(peer);
+    let mut peer = harness.launched().await;
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    peer.expect_nothing().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_list_changed_notifications_lead_to_two_listings() {
     for era in [Era::Legacy, Era::Modern] {
         let (mut harness, mut peer) = Harness::ready(Setup::default(), era).await;

@@ -32,6 +32,11 @@ async fn a_response_of_any_shape_ends_its_call() {
         (r#"{"jsonrpc":"2.0","id":#,"result":{"a":"#, "middle of a value"),
         (r#"{"jsonrpc":"2.0","id":#,"result":{"a":nope},"b":1}"#, "unexpected byte"),
         (r#"{"jsonrpc":"2.0","id":#,"result":{},"id":7}"#, "twice"),
+        (r##"{"jsonrpc":"2.0","id":"#","result":{}}"##, "instead of"),
+        (r##"{"jsonrpc":"2.0","id":"#","error":{"code":1,"message":"m"}}"##, "instead of"),
+        (r#"{"jsonrpc":"2.0","id":#.0,"result":{}}"#, "must be a string or an integer"),
+        (r#"{"jsonrpc":"2.0","id":#e0,"result":{}}"#, "must be a string or an integer"),
+        (r#"{"jsonrpc":"2.0","result":{},"id":#.00}"#, "must be a string or an integer"),
     ];
     for (template, expected) in forwarded {
         assert_eq!(end_by(template).await, expected, "{template}");
@@ -64,10 +69,17 @@ async fn messages_that_answer_no_request_are_ignored() {
     let call = harness.call("a");
     let request = peer.expect_call("a").await;
     let words = [
-        r##"{"jsonrpc":"2.0","id":"#","result":{}}"##,
+        r#"{"jsonrpc":"2.0","id":"0#","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":"+#","result":{}}"#,
+        r##"{"jsonrpc":"2.0","id":"# ","result":{}}"##,
+        r##"{"jsonrpc":"2.0","id":["#"],"result":{}}"##,
+        r#"{"jsonrpc":"2.0","id":{"id":#},"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":true,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":-#,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":#000,"result":{}}"#,
-        r#"{"jsonrpc":"2.0","id":#.0,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":#.5,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":#,"method":"roots/list","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":#,"Method":"roots/list","result":{}}"#,
         r#"{"jsonrpc":"2.0","id":99999999999999999999999,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}"#,
         r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#,

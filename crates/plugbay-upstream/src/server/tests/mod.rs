@@ -1,6 +1,7 @@
 //! A server's actor against a scripted server, in memory and on a paused clock.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, reason = "tests read better so")]
 
+pub(crate) mod broken_answers;
 mod calls;
 mod client_capabilities;
 mod eras;

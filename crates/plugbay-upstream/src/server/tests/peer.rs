@@ -78,7 +78,12 @@ impl Peer {
 
     /// Writes a line; the gateway may have gone.
     pub(super) async fn say(&mut self, line: impl Display) {
-        let _ = self.stream.write_all(format!("{line}\n").as_bytes()).await;
+        self.say_bytes(format!("{line}\n").as_bytes()).await;
+    }
+
+    /// Writes bytes as they are.
+    pub(super) async fn say_bytes(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes).await;
     }
 
     pub(super) async fn answer(&mut self, request: &Value, result: Value) {

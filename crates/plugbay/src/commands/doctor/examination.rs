@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use plugbay_core::failure::Failure;
+use plugbay_core::{catalog::LeftOut, failure::Failure, secret::KnownSecrets};
 use plugbay_hosts::{
     Entry,
     known::{Host, Scope},
@@ -129,13 +129,17 @@ pub struct Start {
 }
 
 /// What a server offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offered {
     pub tools: usize,
     /// Tools that hosts may use.
     pub shown: usize,
     /// Resources and prompts.
     pub others: usize,
+    /// Definitions with hidden characters.
+    pub hidden: Vec<String>,
+    /// What plugbay leaves out of its lists.
+    pub left_out: Option<LeftOut>,
 }
 
 impl Examination {
@@ -157,6 +161,11 @@ impl Examination {
 }
 
 impl ServerFacts {
+    /// The values that no text about the server shows.
+    pub fn secrets(&self) -> Option<KnownSecrets> {
+        self.spec.as_ref().ok().map(ServerSpec::secrets)
+    }
+
     pub fn stdio(&self) -> Option<&StdioSpec> {
         match &self.spec.as_ref().ok()?.transport {
             Transport::Stdio(stdio) => Some(stdio),
@@ -175,8 +184,8 @@ impl ServerFacts {
         self.start.as_ref()?.outcome.as_ref().err().map(|failure| &**failure)
     }
 
-    pub fn offered(&self) -> Option<Offered> {
-        self.start.as_ref()?.outcome.as_ref().ok().copied()
+    pub fn offered(&self) -> Option<&Offered> {
+        self.start.as_ref()?.outcome.as_ref().ok()
     }
 
     /// The name of its program without folders.

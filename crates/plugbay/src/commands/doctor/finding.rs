@@ -96,6 +96,8 @@ codes! {
     // What a server offers.
     NoTools = "no-tools", Warning;
     ToolsHidden = "tools-hidden", Warning;
+    HiddenCharacters = "hidden-characters", Warning;
+    ListTooLarge = "list-too-large", Warning;
     // plugbay's own files.
     CorruptCache = "corrupt-cache", Warning;
     StaleLock = "stale-lock", Warning;

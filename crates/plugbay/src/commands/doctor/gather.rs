@@ -174,5 +174,10 @@ fn outcome(
         others: count(|offer| {
             offer.resources.len() + offer.templates.len() + offer.prompts.len() + offer.skills.len()
         }),
+        hidden: entry
+            .and_then(|entry| entry.offer.hidden.as_ref())
+            .map(|hidden| hidden.lines())
+            .unwrap_or_default(),
+        left_out: entry.and_then(|entry| entry.offer.left_out),
     })
 }

@@ -19,8 +19,8 @@ fn an_entry_may_name_the_folder_of_the_project() {
 fn hostile_files_are_survived() {
     let object = "expected an object, found a list; write an object here, or remove the key";
     let syntax = "the file is JSON, with comments and trailing commas allowed";
-    check("", "warning 1:1: the file is empty; a start: { \"mcpServers\": {} }");
-    check("// nothing\n", "warning 1:1: the file is empty; a start: { \"mcpServers\": {} }");
+    check("", "error 1:1: the file is empty; a start: { \"mcpServers\": {} }");
+    check("// nothing\n", "error 1:1: the file is empty; a start: { \"mcpServers\": {} }");
     check("[]", &format!("error 1:1: {object}"));
     check("\u{FEFF}{\"mode\": \"all\",}", "");
     check(b"{ \"mode\": \"\xFF\" }", "error 1:12: this is not UTF-8 text; save the file as UTF-8");
@@ -69,8 +69,13 @@ fn files_that_cannot_be_read_are_reported() {
         summary.starts_with("error: there is no such file; correct the path after `--config`"),
         "{summary}"
     );
-    let summary = place.summary(&place.load(Some("folder")));
-    assert!(summary.starts_with("error: cannot be read: "), "{summary}");
+    let pipe = std::process::Command::new("mkfifo").arg(place.path("project/pipe")).status();
+    assert!(pipe.unwrap().success());
+    std::os::unix::fs::symlink("/dev/zero", place.path("project/device")).unwrap();
+    for name in ["folder", "pipe", "device"] {
+        let summary = place.summary(&place.load(Some(name)));
+        assert!(summary.starts_with("error: cannot be read: this is not a regular file"), "{summary}");
+    }
 }
 
 #[test]

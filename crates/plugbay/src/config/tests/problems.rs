@@ -179,6 +179,12 @@ error 1:71: server name `日本` contains '日'; use letters, digits, '-' and si
 error 1:17: server name `a.b` contains '.'; use letters, digits, '-' and single '_'; rename it, for example to `a-b`",
     );
     check(
+        r#"{"mcpServers": {"a_b": {"command": "x"}, "a-b": {"command": "y"}}}"#,
+        "a-b: y
+a_b: x
+warning 1:17: `a_b` and `a-b` differ only in separators; rename one of them: plugbay rejects a tool's name that could mean either",
+    );
+    check(
         r#"{"mcpServers": {"GitHub": {"command": "a"}, "github": {"command": "b"}}}"#,
         "GitHub: a\nerror 1:45: `github` and `GitHub` differ only in case; rename one of them",
     );

@@ -62,7 +62,7 @@ fn problems_in_yaml_name_their_line_and_a_remedy() {
         "servers:\n  a:\n    comand: x\n",
         "a failed: server `a` has no `command` (project/c.yaml:2:3); name the program to start: \"command\": \"npx\"\nerror 2:3: server `a` has no `command`; name the program to start: \"command\": \"npx\"\nwarning 3:5: unknown key `comand`; did you mean `command`?",
     );
-    check("", "warning 1:1: the file is empty; a start: `servers:`, and below it the name of a server");
+    check("", "error 1:1: the file is empty; a start: `servers: {}`");
     check("- a\n", "error 1:1: expected an object, found a list; write an object here, or remove the key");
     check(
         "a: 1\n---\nb: 2\n",

@@ -1,9 +1,6 @@
 //! Files that plugbay keeps for itself.
 
-use std::{
-    fs::{self, File},
-    time::{Duration, SystemTime},
-};
+use std::fs::{self, File};
 
 use super::clinic::Clinic;
 use crate::harness::sample;
@@ -26,11 +23,12 @@ fn the_status_file_of_a_gateway_that_no_longer_runs_is_removed() {
 
 #[test]
 fn a_draft_that_was_left_behind_is_removed() {
-    let clinic = Clinic::of(&sample("calc")).file("cache/plugbay/servers/.tmpAbCdEf", "");
-    let draft = clinic.path("cache/plugbay/servers/.tmpAbCdEf");
-    clinic.is_quiet(); // somebody may be writing it
-    let old = SystemTime::now() - Duration::from_secs(3600);
-    File::options().write(true).open(&draft).unwrap().set_modified(old).unwrap();
+    let clinic = Clinic::of(&sample("calc")).file("cache/plugbay/servers/.plugbay-draft-AbCdEf", "");
+    let draft = clinic.path("cache/plugbay/servers/.plugbay-draft-AbCdEf");
+    let writer = File::open(&draft).unwrap();
+    writer.lock().unwrap();
+    clinic.is_quiet(); // somebody writes it
+    drop(writer);
     clinic.mends("stale-lock").about("file", &draft);
     assert!(!draft.exists());
 }

@@ -151,6 +151,7 @@ pub(super) fn options(harness: &Harness) -> Vec<Row> {
     };
     let slow = harness.entry("slow", &Script::new().set("start_delay_ms", 3_600_000));
     let framed = harness.entry("framed", &Script::friendly().set("framing", "\"content-length\""));
+    let lies = harness.entry("lies", &Script::friendly().tool("say\u{202e}", r#"{"echo":true}"#));
     let remote = json!({ "url": "https://127.0.0.1:9/mcp" });
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
     let hidden = [" s__echo ", "  s__pid s__read  "];
@@ -179,6 +180,13 @@ pub(super) fn options(harness: &Harness) -> Vec<Row> {
             own(json!({ "describe": { "echo": "Says it back." } })),
             definitions,
             ["Scripted tool echo", "Says it back."],
+        ),
+        row(
+            "Plugbay.sanitize",
+            named("lies", &lies, json!({})),
+            named("lies", &lies, json!({ "sanitize": false })),
+            definitions,
+            ["\"Scripted tool say\"", "\"Scripted tool say\u{202e}\""],
         ),
         row(
             "Plugbay.timeout",

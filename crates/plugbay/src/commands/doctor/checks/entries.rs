@@ -77,7 +77,7 @@ mod tests {
                 cwd: None,
                 framing: Framing::default(),
                 origin: plugbay_upstream::spec::Origin::default(),
-                references: plugbay_upstream::spec::References::default(),
+                references: plugbay_core::secret::KnownSecrets::default(),
             };
             runs_itself(&stdio, &|file| file == Path::new("ours.json"))
         };

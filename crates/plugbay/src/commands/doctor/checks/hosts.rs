@@ -329,13 +329,14 @@ mod tests {
             cwd: None,
             framing: Framing::default(),
             origin: plugbay_upstream::spec::Origin::default(),
-            references: plugbay_upstream::spec::References::default(),
+            references: plugbay_core::secret::KnownSecrets::default(),
         };
         let spec = ServerSpec {
             name: ServerName::parse("a").unwrap(),
             transport: Transport::Stdio(stdio),
             timeouts: Timeouts::default(),
             message_limit: 1,
+            sanitize: true,
         };
         let server = ServerFacts {
             name: "a".to_owned(),

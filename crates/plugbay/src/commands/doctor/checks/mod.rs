@@ -41,8 +41,8 @@ fn server(examination: &Examination, facts: &ServerFacts) -> Vec<Finding> {
         .or_else(|| starts::check(examination, facts))
         .or_else(|| offers::check(facts));
     found.extend(cause);
-    let Some(stdio) = facts.stdio() else { return found };
-    found.into_iter().map(|finding| finding.rephrased(|text| stdio.references.written(text))).collect()
+    let Some(secrets) = facts.secrets() else { return found };
+    found.into_iter().map(|finding| finding.rephrased(|text| secrets.hide(text).into_owned())).collect()
 }
 
 /// Servers that cannot be started for a reason that no other finding tells.

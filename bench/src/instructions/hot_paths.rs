@@ -1,0 +1,139 @@
+//! The hot paths, each as a loop without input or output.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use plugbay_core::arguments::{self, CompiledSchema};
+use plugbay_core::catalog::{Catalog, Change, Offer, Tool};
+use plugbay_core::era::Era;
+use plugbay_core::exposure::Mode;
+use plugbay_core::name::ServerName;
+use plugbay_core::search::{EmbeddingTable, Engine};
+use plugbay_core::surface::{Layout, Plan, Snapshot};
+use plugbay_core::wire::{Draft, Framer, Head, Hole, Incoming, Kind, Members, string_value};
+
+use crate::Outcome;
+use crate::payload::{IdPlace, Kind as Answer, Payload};
+use crate::search::TABLE;
+use crate::stub::{LEDGER_TOOL, definitions, ledger_arguments};
+
+/// The paths that can be run, and how often for a count: what differs from run to run, such as the seeds of hash tables,
+/// must not show.
+pub(crate) const PATHS: [(&str, u64); 6] = [
+    ("request", 2_000),
+    ("answer of 1 KB", 2_000),
+    ("answer of 100 KB", 200),
+    ("answer of 1 MB", 40),
+    ("search", 100),
+    ("arguments", 2_000),
+];
+
+const SERVERS: usize = 5;
+const LIMIT: usize = 64 << 20;
+
+/// `[path, repetitions]`.
+pub(crate) fn run(args: &[String]) -> Outcome<()> {
+    let [path, times] = args else { return Err("takes a path and a number".into()) };
+    let times = times.parse()?;
+    match path.as_str() {
+        "request" => request(times),
+        "answer of 1 KB" => answer(times, 1_000),
+        "answer of 100 KB" => answer(times, 100_000),
+        "answer of 1 MB" => answer(times, 1_000_000),
+        "search" => search(times),
+        "arguments" => check(times),
+        _ => Err(format!("there is no path {path}").into()),
+    }
+}
+
+/// A host's call becomes the request to a server.
+fn request(times: u32) -> Outcome<()> {
+    let snapshot = snapshot()?;
+    let line = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"s03__move_berth_11","arguments":{"size":1000,"ship":"Blue Heron"}}}"#;
+    let mut framer = Framer::new(LIMIT);
+    for ticket in 0..times {
+        let message = framed(&mut framer, line)?;
+        let head = Head::read(&message).map_err(|error| format!("{error:?}"))?;
+        let (Kind::Request { id, .. }, Some(params)) = (head.kind, head.payload) else {
+            return Err("not a request".into());
+        };
+        let span = Members::find(&message, &params, "name").ok_or("no name")?;
+        let name = string_value(&message[span.clone()]).ok_or("no string")?;
+        let Plan::Forward(target) = snapshot.plan(&name) else { return Err("no such tool".into()) };
+        let draft =
+            Draft::new(message.clone()).with(id, Hole::Ticket).with(span, Hole::Text(target.quoted.clone()));
+        black_box(draft.render(u64::from(ticket)));
+    }
+    Ok(())
+}
+
+/// A server's answer becomes the answer to the host.
+fn answer(times: u32, size: usize) -> Outcome<()> {
+    let payload = Payload::new(Answer::Text, size, IdPlace::First);
+    let line = [&payload.before, b"42".as_slice(), &payload.after].concat();
+    let mut framer = Framer::new(LIMIT);
+    for _ in 0..times {
+        let message = framed(&mut framer, &line)?;
+        let head = Head::read(&message).map_err(|error| format!("{error:?}"))?;
+        black_box(head.readdressed(&message, b"7", &[]));
+    }
+    Ok(())
+}
+
+/// A search for tools in five servers.
+fn search(times: u32) -> Outcome<()> {
+    let table = EmbeddingTable::read(TABLE).ok_or("the embedding table cannot be read")?;
+    let tools = tools()?;
+    let listed: Vec<(String, &Tool)> = (0..SERVERS)
+        .flat_map(|server| tools.iter().map(move |tool| (format!("s{server:02}"), tool)))
+        .collect();
+    let listed: Vec<(&str, &Tool)> = listed.iter().map(|(server, tool)| (server.as_str(), *tool)).collect();
+    let engine = Engine::build(&listed, Some(Arc::new(table)));
+    for _ in 0..times {
+        black_box(engine.search(black_box("which ships were inspected at the quay"), 5, None));
+    }
+    Ok(())
+}
+
+/// The arguments of a call are checked against a schema of about 1 KB.
+fn check(times: u32) -> Outcome<()> {
+    let tools = tools()?;
+    let tool = tools.iter().find(|tool| tool.name == LEDGER_TOOL).ok_or("no such tool")?;
+    let schema = CompiledSchema::new(tool.raw("inputSchema").ok_or("no schema")?);
+    let given = ledger_arguments(1_000).to_string();
+    for _ in 0..times {
+        let checked = arguments::check(&schema, black_box(given.as_bytes()), arguments::Mode::CheckOnly);
+        black_box(checked.map_err(|_| "the arguments are refused")?);
+    }
+    Ok(())
+}
+
+/// What a stream gives out once `line` has been read from it.
+fn framed(framer: &mut Framer, line: &[u8]) -> Outcome<Bytes> {
+    framer.buffer().extend_from_slice(line);
+    framer.buffer().extend_from_slice(b"\n");
+    framer.filled(line.len() + 1);
+    match framer.take() {
+        Some(Incoming::Message(message)) => Ok(message),
+        other => Err(format!("not a message: {other:?}").into()),
+    }
+}
+
+fn snapshot() -> Outcome<Snapshot> {
+    let mut catalog = Catalog::default();
+    for server in 0..SERVERS {
+        let offer = Arc::new(Offer::new(Era::Legacy, None, None, tools()?));
+        let name = ServerName::parse(&format!("s{server:02}")).map_err(|_| "no name of a server")?;
+        catalog = catalog.apply(Change::Listed(name, offer));
+    }
+    let layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
+    Ok(Snapshot::new(Arc::new(catalog), Arc::new(layout), true))
+}
+
+fn tools() -> Outcome<Vec<Tool>> {
+    let definitions = definitions();
+    let definitions = definitions.as_array().into_iter().flatten();
+    let tools = definitions.map(|one| Tool::parse(Bytes::from(one.to_string())).ok_or("no tool"));
+    Ok(tools.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,130 @@
+//! Part `start`: from spawn until the list is answered, and until a call of a working server is.
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::payload::Kind;
+use crate::rivals::Effort;
+use crate::rivals::running::Rival;
+use crate::sandbox::{Sandbox, Server};
+use crate::stats::{median, millis};
+use crate::stub::TOOLS;
+
+const SERVERS: usize = 5;
+
+/// How long a list or a call is waited for.
+const LIMIT: Duration = Duration::from_secs(12);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Situation {
+    Cold,
+    Warm,
+    OneSlow,
+    OneSilent,
+}
+
+impl Situation {
+    const ALL: [Self; 4] = [Self::Cold, Self::Warm, Self::OneSlow, Self::OneSilent];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::OneSlow => "one server needs 3 s",
+            Self::OneSilent => "one server never answers",
+        }
+    }
+
+    /// How the last server behaves. With `--when` it works in the run that warms up.
+    fn fault(self, when: &str) -> Vec<String> {
+        let words: &[&str] = match self {
+            Self::Cold | Self::Warm => &[],
+            Self::OneSlow => &["--start-delay-ms", "3000", "--when", when],
+            Self::OneSilent => &["--silent"],
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    /// How many of the servers ever answer.
+    fn working(self, servers: usize) -> usize {
+        if self == Self::OneSilent { servers - 1 } else { servers }
+    }
+
+    fn spawns(self, effort: Effort) -> u32 {
+        match self {
+            Self::Cold | Self::Warm => effort.pick(1, 5),
+            Self::OneSlow => effort.pick(1, 2),
+            Self::OneSilent => 1,
+        }
+    }
+}
+
+struct Start {
+    listed: Duration,
+    tools: usize,
+    called: Option<Duration>,
+}
+
+/// A row for each situation; one that fails does not end the others.
+pub(crate) fn measure(rival: &Rival, effort: Effort) -> Value {
+    let mut rows = Vec::new();
+    for situation in Situation::ALL {
+        let row = situation_row(rival, situation, effort);
+        rows.push(
+            row.unwrap_or_else(
+                |error| json!({ "situation": situation.label(), "failed": error.to_string() }),
+            ),
+        );
+    }
+    json!({ "servers": SERVERS.min(rival.about.servers), "limit_s": LIMIT.as_secs(), "rows": rows })
+}
+
+fn situation_row(rival: &Rival, situation: Situation, effort: Effort) -> Outcome<Value> {
+    let mut sandbox = Sandbox::new()?;
+    if situation != Situation::Cold {
+        // One run in which the servers work, ended as a host ends it; then the fault sets in.
+        let mut servers = servers(rival, situation, &sandbox);
+        servers.truncate(situation.working(servers.len()).max(1));
+        let warmed = once(rival, Situation::Warm, &sandbox, &servers);
+        if rival.about.servers > 1 {
+            warmed?;
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        File::create(sandbox.path("faulty"))?;
+    }
+    let mut starts = Vec::new();
+    for _ in 0..situation.spawns(effort) {
+        if situation == Situation::Cold {
+            sandbox = Sandbox::new()?;
+        }
+        starts.push(once(rival, situation, &sandbox, &servers(rival, situation, &sandbox))?);
+    }
+    let called: Option<Vec<f64>> = starts.iter().map(|start| start.called.map(millis)).collect();
+    Ok(json!({
+        "situation": situation.label(),
+        "listed_ms": median(&starts.iter().map(|start| millis(start.listed)).collect::<Vec<_>>()),
+        "tools": starts.iter().map(|start| start.tools).min(),
+        "expected_tools": rival.about.listed.with(situation.working(SERVERS.min(rival.about.servers)), TOOLS),
+        "called_ms": called.and_then(|called| median(&called)),
+    }))
+}
+
+fn once(rival: &Rival, situation: Situation, sandbox: &Sandbox, servers: &[Server]) -> Outcome<Start> {
+    let began = Instant::now();
+    let mut running = rival.start(sandbox, servers, LIMIT)?;
+    let tools = running.link.tools(LIMIT)?.len();
+    let listed = began.elapsed();
+    let limit = if situation == Situation::OneSilent { Duration::from_secs(5) } else { LIMIT };
+    let called = running.call_until_good(&servers[0].name, Kind::Text.tool(), &json!({ "size": 100 }), limit);
+    Ok(Start { listed, tools, called: called.is_ok().then(|| began.elapsed()) })
+}
+
+fn servers(rival: &Rival, situation: Situation, sandbox: &Sandbox) -> Vec<Server> {
+    let when = sandbox.path("faulty").display().to_string();
+    let count = SERVERS.min(rival.about.servers);
+    let args = |number| if number == count { situation.fault(&when) } else { Vec::new() };
+    (1..=count).map(|number| Server::new(format!("s{number:02}"), args(number))).collect()
+}

@@ -1,0 +1,3 @@
+//! What fuzz targets call.
+
+pub use crate::challenge::{Challenge, parse as parse_challenges};

@@ -1,0 +1,206 @@
+//! Definitions without hidden characters: the bytes of JSON stay as they came, but for those that are taken out.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use memchr::{memchr, memchr_iter};
+
+use super::{HiddenKinds, kind, marks};
+use crate::wire::{Cursor, ScanError, Span, Walk, string_value};
+
+/// A definition without hidden characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cleaned {
+    /// `None`: nothing had to be taken out.
+    pub definition: Option<Bytes>,
+    /// The kinds of characters that were.
+    pub stripped: HiddenKinds,
+    /// The kinds of those that stay, because a call must repeat them: in keys, and in values that a schema compares with.
+    pub kept: HiddenKinds,
+}
+
+/// Whether JSON has nothing in it that could be hidden: neither a character beyond ASCII, nor an escape of one, nor an
+/// escape of a control character that is no line break and no tab.
+pub fn is_plain(json: &[u8]) -> bool {
+    let escaped = |at: usize| matches!(json.get(at + 1), Some(b'u' | b'b' | b'f' | b'r'));
+    json.is_ascii() && memchr(0x7f, json).is_none() && !memchr_iter(b'\\', json).any(escaped)
+}
+
+/// Takes hidden characters out of the texts of a JSON value. Keys stay, and so do the top-level members `identity`, by
+/// which the thing is asked for, and the values that arguments are compared with.
+pub fn clean_definition(json: &Bytes, identity: &[&str]) -> Cleaned {
+    let mut edits = Edits::default();
+    if !is_plain(json) {
+        let _ = edits.value(&mut Cursor::new(json, 0), json, Place::Top(identity), 0);
+    }
+    let Edits { cuts, stripped, kept } = edits;
+    let definition = (!cuts.is_empty()).then(|| {
+        let (mut out, mut done) = (BytesMut::with_capacity(json.len()), 0);
+        for cut in cuts {
+            out.put_slice(&json[done..cut.start]);
+            done = cut.end;
+        }
+        out.put_slice(&json[done..]);
+        out.freeze()
+    });
+    Cleaned { definition, stripped, kept }
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    /// The definition itself, with the members that stay.
+    Top(&'a [&'a str]),
+    /// Text for people and models.
+    Text,
+    /// The arguments of a prompt, which have names.
+    Arguments,
+    Schema,
+    /// Schemas by names that are the server's own.
+    SchemasByName,
+    /// Repeated by calls, or referred to.
+    Kept,
+}
+
+impl Place<'_> {
+    fn of_member(self, key: &str) -> Self {
+        match (self, key) {
+            (Self::Top(identity), key) if identity.contains(&key) => Self::Kept,
+            (Self::Top(_), "inputSchema" | "outputSchema") | (Self::SchemasByName, _) => Self::Schema,
+            (Self::Top(_), "arguments") => Self::Arguments,
+            (Self::Kept, _) | (Self::Arguments, "name") => Self::Kept,
+            (Self::Top(_) | Self::Text | Self::Arguments, _) => Self::Text,
+            (
+                Self::Schema,
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+            ) => Self::SchemasByName,
+            (
+                Self::Schema,
+                "const" | "enum" | "default" | "pattern" | "required" | "dependentRequired" | "dependencies"
+                | "$ref" | "$id" | "$anchor" | "$dynamicRef" | "$dynamicAnchor",
+            ) => Self::Kept,
+            (Self::Schema, _) => Self::Schema,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Edits {
+    /// In the order of the text.
+    cuts: Vec<Span>,
+    stripped: HiddenKinds,
+    kept: HiddenKinds,
+}
+
+impl Edits {
+    /// Goes through one value, once. JSON that is not valid ends it: everything before is cleaned.
+    fn value(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        json: &[u8],
+        place: Place<'_>,
+        depth: u32,
+    ) -> Result<(), ScanError> {
+        match cursor.peek()? {
+            b'"' => {
+                let (span, _) = cursor.string()?;
+                self.string(json, &span, matches!(place, Place::Kept));
+            }
+            b'{' => {
+                let mut members = Walk::open(cursor, b'{', depth)?;
+                while members.advance(cursor)? {
+                    let (span, _) = cursor.string()?;
+                    self.string(json, &span, true);
+                    let key = string_value(&json[span]).unwrap_or_default();
+                    cursor.expect(b':')?;
+                    self.value(cursor, json, place.of_member(&key), depth + 1)?;
+                }
+            }
+            b'[' => {
+                let mut elements = Walk::open(cursor, b'[', depth)?;
+                let inner = if let Place::Top(_) = place { Place::Text } else { place };
+                while elements.advance(cursor)? {
+                    self.value(cursor, json, inner, depth + 1)?;
+                }
+            }
+            _ => drop(cursor.value(depth)?),
+        }
+        Ok(())
+    }
+
+    /// `keeps`: hidden characters are told of, and stay.
+    fn string(&mut self, json: &[u8], span: &Span, keeps: bool) {
+        if is_plain(&json[span.clone()]) {
+            return;
+        }
+        let text = &json[span.start + 1..span.end - 1];
+        let chars: Vec<char> = characters(text).map(|(char, _)| char).collect();
+        if !chars.iter().any(|char| kind(*char).is_some()) {
+            return;
+        }
+        let mut at = span.start + 1;
+        for ((_, length), mark) in characters(text).zip(marks(&chars)) {
+            let bytes = at..at + length;
+            at = bytes.end;
+            match mark {
+                None => {}
+                Some(kind) if keeps => self.kept.insert(kind),
+                Some(kind) => {
+                    self.stripped.insert(kind);
+                    match self.cuts.last_mut() {
+                        Some(last) if last.end == bytes.start => last.end = bytes.end,
+                        _ => self.cuts.push(bytes),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair of
+/// surrogates is taken for a replacement character, and stays.
+fn characters(text: &[u8]) -> impl Iterator<Item = (char, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+        let (char, length) = match rest[0] {
+            b'\\' => escape(rest),
+            byte if byte.is_ascii() => (char::from(byte), 1),
+            _ => multibyte(rest),
+        };
+        at += length;
+        Some((char, length))
+    })
+}
+
+fn multibyte(bytes: &[u8]) -> (char, usize) {
+    let length = match bytes[0] {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        _ => 2,
+    };
+    let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    text.and_then(|text| text.chars().next()).map_or((char::REPLACEMENT_CHARACTER, 1), |char| (char, length))
+}
+
+fn escape(bytes: &[u8]) -> (char, usize) {
+    let unit = |at: usize| {
+        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    if let Some(first) = unit(0) {
+        if let Some(char) = char::from_u32(first.into()) {
+            return (char, 6);
+        }
+        let pair = unit(6).and_then(|second| char::decode_utf16([first, second]).next()?.ok());
+        return pair.map_or((char::REPLACEMENT_CHARACTER, 6), |char| (char, 12));
+    }
+    let char = match bytes.get(1) {
+        Some(b'n') => '\n',
+        Some(b't') => '\t',
+        Some(b'r') => '\r',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(other) => char::from(*other),
+        None => return ('\\', 1),
+    };
+    (char, 2)
+}

@@ -1,0 +1,104 @@
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+
+use super::*;
+
+/// What serde accepts as an object, down to our depth.
+fn expected(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok()
+        && serde_json::from_slice::<&RawValue>(text).is_ok_and(|value| value.get().starts_with('{'))
+}
+
+fn found(text: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    let mut members = Vec::new();
+    object(text, |key, value| members.push((&text[key], &text[value]))).then_some(members)
+}
+
+/// In many places of a block, so that every token stands at every edge.
+fn agrees(text: &[u8]) -> Result<(), TestCaseError> {
+    if std::str::from_utf8(text).is_err() {
+        return Ok(()); // seen to before
+    }
+    for shift in 0..70 {
+        let shifted = [br#"{"p":""#, &b"x".repeat(shift)[..], br#"","v":"#, text, b"}"].concat();
+        prop_assert_eq!(
+            found(&shifted).is_some(),
+            expected(&shifted),
+            "{:?}",
+            String::from_utf8_lossy(&shifted)
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn members_of_the_envelope_are_found_in_every_place_of_a_block() {
+    for shift in 0..140 {
+        let pad = "x".repeat(shift);
+        let text = format!(
+            " {{ \"pad\" :\"{pad}\\\\\\\"\" ,\"a\":{{\"b\":[1,{{\"c\":2}}],\"d\":{{}}}}\t,\r\n\"e,:\":[ ] , \"f\": -1.5e3}} "
+        );
+        let members = found(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
+        let expected: [(&str, &str); 4] = [
+            ("\"pad\"", &format!("\"{pad}\\\\\\\"\"")),
+            ("\"a\"", "{\"b\":[1,{\"c\":2}],\"d\":{}}"),
+            ("\"e,:\"", "[ ]"),
+            ("\"f\"", "-1.5e3"),
+        ];
+        assert_eq!(members, expected.map(|(key, value)| (key.as_bytes(), value.as_bytes())), "{text}");
+    }
+}
+
+#[test]
+fn depth_is_counted() {
+    let nested =
+        |depth: usize| [b"{\"a\":".repeat(depth - 1), b"{}".to_vec(), b"}".repeat(depth - 1)].concat();
+    assert!(found(&nested(64)).is_some());
+    assert!(found(&nested(65)).is_none());
+    assert!(found(&nested(100_000)).is_none());
+    assert!(found(&b"{\"a\":".repeat(100_000)).is_none());
+}
+
+#[test]
+fn nothing_may_stand_behind_the_object() {
+    for blanks in 0..130 {
+        let blanks = " ".repeat(blanks);
+        assert!(found(format!("{{}}{blanks}").as_bytes()).is_some());
+        for more in [",", "{}", "\"a\"", "1", "]", "}", ":", "\0", "\\"] {
+            assert!(found(format!("{{}}{blanks}{more}").as_bytes()).is_none(), "{more}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_scan_accepts_what_serde_accepts(text in r#"[\[\]{},:"\\u01eE+.\- tnrufalse]{0,24}"#) {
+        agrees(text.as_bytes())?;
+    }
+
+    #[test]
+    fn the_scan_accepts_strings_that_serde_accepts(text in r#"[a-zé天 \\\\"\x00-\x1f\x7f-\x9f]{0,40}"#) {
+        agrees(format!("\"{text}\"").as_bytes())?;
+        agrees(serde_json::Value::from(text).to_string().as_bytes())?;
+    }
+
+    #[test]
+    fn the_scan_accepts_damaged_json_only_if_serde_does(
+        damages in prop::collection::vec((0usize..95, prop::sample::select(b"{}[],:\"\\ 01-.eEtn\n\t\0a/u\x7f".to_vec())), 1..3),
+    ) {
+        let mut text = br#"{"a":[1,-2.5e3,"x\n\u00e9",{"b":null}],"c":{"d":true},"e":[],"f":{},"g":[[],[{}],"","\\"] , "h" : 0 }"#.to_vec();
+        agrees(&text)?;
+        for (at, byte) in damages {
+            text[at] = byte;
+        }
+        agrees(&text)?;
+    }
+
+    /// Any mixture of tokens, most of them in an order that nearly fits.
+    #[test]
+    fn the_scan_accepts_tokens_in_order_only(tokens in prop::collection::vec(prop::sample::select(vec![
+        "{", "}", "[", "]", ",", ":", "\"k\"", "1", "null", " ", "{\"a\":", "[1,", "\"k\":2", "]}", "\n", "\"\\\"\"",
+    ]), 0..12)) {
+        agrees(tokens.concat().as_bytes())?;
+    }
+}

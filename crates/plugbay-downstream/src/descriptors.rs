@@ -1,0 +1,36 @@
+//! The limit of open descriptors of this process.
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+/// More than this is of no use: it allows thousands of connections and servers.
+const WANTED: u64 = 8192;
+
+/// Raises the limit of open descriptors as far as the system allows, and returns how many are usable. Systems allow a
+/// process few of them unless it asks for more.
+pub fn raise_limit() -> usize {
+    let mut limit = getrlimit(Resource::Nofile);
+    let allowed = limit.maximum.unwrap_or(WANTED).min(WANTED);
+    if limit.current.is_some_and(|current| current < allowed) {
+        limit.current = Some(allowed);
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(WANTED);
+    usize::try_from(current.min(WANTED)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The only test of this process that changes the limit: tests run in processes of their own.
+    #[test]
+    fn the_limit_of_descriptors_is_raised() {
+        let mut few = getrlimit(Resource::Nofile);
+        let Some(maximum) = few.maximum.filter(|maximum| *maximum > 64) else { return };
+        few.current = Some(64);
+        setrlimit(Resource::Nofile, few).unwrap();
+        let usable = raise_limit();
+        assert_eq!(usable as u64, maximum.min(WANTED));
+        assert_eq!(getrlimit(Resource::Nofile).current, Some(maximum.min(WANTED)));
+    }
+}

@@ -1,0 +1,104 @@
+//! The cgroup of the servers: no process can leave it, whatever it does to its group, session and environment.
+//!
+//! Only Linux has cgroups, and not every user may make one below their own. Where there is none, the process groups and
+//! the marker in the environment must do.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::Pid;
+
+const PREFIX: &str = "plugbay-";
+
+/// The cgroup of one gateway's servers. The guard's helper makes it: to move a process may take milliseconds.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    folder: PathBuf,
+}
+
+impl Cgroup {
+    /// Makes it below the cgroup of this process, if that is allowed.
+    pub(super) fn create(instance: &str) -> Option<Self> {
+        let folder = place(instance)?;
+        for other in fs::read_dir(folder.parent()?).ok()?.flatten() {
+            if other.file_name().to_string_lossy().starts_with(PREFIX) {
+                // Left by a gateway whose servers have ended later than it. It fails for one that is in use.
+                _ = fs::remove_dir(other.path());
+            }
+        }
+        _ = fs::create_dir(&folder);
+        folder.is_dir().then_some(Self { folder })
+    }
+
+    /// Moves a process into it, and with it everything that it starts from now on.
+    pub(super) fn add(&self, pid: Pid) {
+        // The helper of another gateway may have removed it while it was empty.
+        _ = fs::create_dir(&self.folder);
+        // A process that cannot be moved is still found by its group and its marker.
+        _ = fs::write(self.folder.join("cgroup.procs"), pid.as_raw_pid().to_string());
+    }
+
+    /// Kills all its members at once, also those that are just being started.
+    pub(super) fn kill(&self) {
+        _ = fs::write(self.folder.join("cgroup.kill"), "1");
+    }
+
+    pub(super) fn members(&self) -> HashSet<Pid> {
+        let mut members = HashSet::new();
+        gather(&self.folder, &mut members);
+        members
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // Fails while it has members: a browser that a login opened keeps it.
+        _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Also of the cgroups below: a server may be a gateway.
+fn gather(folder: &Path, members: &mut HashSet<Pid>) {
+    let listed = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    members.extend(listed.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            gather(&entry.path(), members);
+        }
+    }
+}
+
+fn place(instance: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    Some(own_folder(&mounts, &own)?.join(format!("{PREFIX}{instance}")))
+}
+
+/// The folder of this process's cgroup, of version 2.
+fn own_folder(mounts: &str, own: &str) -> Option<PathBuf> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let mount = mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        kind.starts_with("cgroup2 ").then(|| place.split(' ').nth(4))?
+    })?;
+    Some(Path::new(mount).join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_cgroup_is_found_by_its_mount() {
+        let mounts = "24 29 0:22 / /proc rw,nosuid - proc proc rw\n\
+            30 29 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let own = "1:name=systemd:/other\n0::/user.slice/app.scope\n";
+        assert_eq!(own_folder(mounts, own), Some("/sys/fs/cgroup/user.slice/app.scope".into()));
+        assert_eq!(own_folder(mounts, "0::/\n"), Some("/sys/fs/cgroup".into()));
+        assert_eq!(own_folder("", own), None);
+        assert_eq!(own_folder(mounts, "3:memory:/x\n"), None);
+    }
+}

@@ -1,0 +1,10 @@
+//! The cache file: what is read and written again is the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &[u8]| {
+    let Some(written) = plugbay::fuzzing::rewrite_cache(text) else { return };
+    let again = plugbay::fuzzing::rewrite_cache(&written).expect("what we write can be read");
+    assert_eq!(written, again);
+});

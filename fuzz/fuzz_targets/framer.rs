@@ -1,0 +1,46 @@
+//! Both framings: the messages do not depend on where the reads end, and nothing is longer than the limit.
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use plugbay_core::wire::{Framer, Incoming};
+
+/// More than is kept of the start of a message that is too long.
+const LIMIT: usize = 2048;
+
+// The first byte says how long reads are.
+fuzz_target!(|input: &[u8]| {
+    let Some((size, stream)) = input.split_first() else { return };
+    let whole = cut(stream, stream.len());
+    assert_eq!(whole, cut(stream, usize::from(*size) % 64 + 1), "the messages depend on the reads");
+    for item in &whole {
+        match item {
+            Incoming::Message(message) => {
+                assert!(message.len() <= LIMIT && std::str::from_utf8(message).is_ok());
+                assert!(!message.contains(&b'\n'), "a message is one line");
+            }
+            Incoming::TooLong { start, end } => assert!(start.len() <= 1024 && end.len() <= 128),
+            Incoming::NotText(_) | Incoming::Noise(_) => {}
+        }
+    }
+});
+
+fn cut(stream: &[u8], size: usize) -> Vec<Incoming> {
+    let mut framer = Framer::new(LIMIT);
+    let mut items = Vec::new();
+    for chunk in stream.chunks(size.max(1)) {
+        framer.buffer().extend_from_slice(chunk);
+        framer.filled(chunk.len());
+        items.extend(std::iter::from_fn(|| framer.take()));
+    }
+    items.into_iter().map(settled).collect()
+}
+
+/// Carriage returns become spaces only in what was looked at before a message was dropped.
+fn settled(item: Incoming) -> Incoming {
+    let plain = |bytes: Bytes| bytes.iter().map(|byte| if *byte == b'\r' { b' ' } else { *byte }).collect();
+    match item {
+        Incoming::TooLong { start, end } => Incoming::TooLong { start: plain(start), end: plain(end) },
+        other => other,
+    }
+}

@@ -1,0 +1,33 @@
+//! Names: a server's name and a tool's come back from the exposed name, unless it bears a mark.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plugbay_core::name::{self, ServerName};
+
+// A server and two tools, one per line.
+fuzz_target!(|input: &str| {
+    let mut lines = input.splitn(3, '\n');
+    let (server, tool) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let other = lines.next().unwrap_or_default();
+    let limit = 64;
+    let _ = name::nearest(tool, [other, server]);
+    let _ = name::only_match(tool, [other, server].into_iter());
+    let _ = (name::without_host(tool), name::own(tool), name::identifier(tool));
+    if let Some(suggested) = ServerName::suggest(server) {
+        assert!(ServerName::parse(suggested.as_str()).is_ok());
+    }
+    let Ok(server) = ServerName::parse(server) else { return };
+    let exposed = name::expose(&server, tool, limit);
+    assert!(exposed.len() <= limit, "{exposed}");
+    assert!(exposed.is_ascii());
+    if !name::is_marked(&exposed) {
+        assert_eq!(name::split(&exposed), Some((server.as_str(), tool)));
+    }
+    if tool != other {
+        assert_ne!(exposed, name::expose(&server, other, limit), "two tools fall together");
+    }
+    if server.as_str().contains(char::is_alphanumeric) {
+        let rest = name::after(&server, server.as_str());
+        assert!(rest.is_some_and(|rest| !rest.contains(char::is_alphanumeric)), "{rest:?}");
+    }
+});

@@ -1,0 +1,45 @@
+//! What the system tells of a process, and figures as people read them.
+
+use std::{fs, time::Duration};
+
+/// Memory, descriptors and threads of a process at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Use {
+    /// Bytes in memory.
+    pub(crate) memory: u64,
+    pub(crate) descriptors: usize,
+    pub(crate) threads: usize,
+}
+
+pub(crate) fn use_of(pid: u32) -> Use {
+    let count = |folder: &str| fs::read_dir(format!("/proc/{pid}/{folder}")).map_or(0, Iterator::count);
+    Use { memory: status(pid, "VmRSS:"), descriptors: count("fd"), threads: count("task") }
+}
+
+/// The most memory that a process has had so far.
+pub(crate) fn peak(pid: u32) -> u64 {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, key: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kibibytes.unwrap_or(0) * 1024
+}
+
+pub(crate) fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+pub(crate) fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}
+
+/// The time that 99 of 100 stay below, and the longest.
+pub(crate) fn spread(times: &[Duration]) -> (Duration, Duration) {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let at = (times.len() * 99 / 100).min(times.len().saturating_sub(1));
+    (times.get(at).copied().unwrap_or_default(), times.last().copied().unwrap_or_default())
+}

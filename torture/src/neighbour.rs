@@ -1,0 +1,74 @@
+//! Another caller, who uses a good server all the time: how long it waits is the measure of most scenarios.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use plugbay_testkit::HttpGateway;
+
+use crate::http;
+
+/// The server that it calls.
+pub(crate) const SERVER: &str = "fast";
+
+/// When it gives a call up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Neighbour {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Waits>,
+    begun: Instant,
+}
+
+/// How long each call took, and how many failed.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    pub(crate) times: Vec<Duration>,
+    pub(crate) failed: usize,
+}
+
+impl Neighbour {
+    /// Calls over HTTP, on a connection of its own.
+    pub(crate) fn over_http(gateway: &HttpGateway, token: Option<&str>) -> Self {
+        let mut host = gateway.connect_for(PATIENCE);
+        let token = token.map(|token| format!("Bearer {token}"));
+        Self::calling(move || {
+            let more: Vec<(&str, &str)> =
+                token.iter().map(|token| ("authorization", token.as_str())).collect();
+            http::call(&mut host, "fast__echo", r#"{"n":1}"#, &more).body.contains("\"content\"")
+        })
+    }
+
+    fn calling(mut call: impl FnMut() -> bool + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut waits = Waits::default();
+            while !stopped.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                let served = call();
+                waits.times.push(start.elapsed());
+                waits.failed += usize::from(!served);
+            }
+            waits
+        });
+        Self { stop, thread, begun: Instant::now() }
+    }
+
+    /// Ends after the call that is under way. One that is never answered has waited all the time.
+    pub(crate) fn stop(self) -> Waits {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|_| Waits { times: vec![self.begun.elapsed()], failed: 1 })
+    }
+}
+
+/// The waits of a neighbour while `work` goes on.
+pub(crate) fn beside<T>(neighbour: Neighbour, work: impl FnOnce() -> T) -> (Waits, T) {
+    let done = work();
+    (neighbour.stop(), done)
+}

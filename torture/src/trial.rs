@@ -1,0 +1,122 @@
+//! The gateway under trial, and how scenarios start it.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use plugbay_testkit::{Config, DEADLINE, Host, HttpGateway, Script, Workspace, patience, wait_until};
+use serde_json::{Value, json};
+
+use crate::{http, neighbour, stub};
+
+/// How long a scenario waits for an answer that must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Trial {
+    pub(crate) gateway: PathBuf,
+    pub(crate) quick: bool,
+    pub(crate) seed: u64,
+}
+
+/// The binary under trial: the given one, or that of the profile of this program.
+pub(crate) fn gateway(given: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(given) = given {
+        return given.canonicalize().map_err(|error| format!("{}: {error}", given.display()));
+    }
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let folder = own.parent().ok_or("this program has no folder")?;
+    let profile = if folder.ends_with("debug") { "dev" } else { "release" };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status =
+        Command::new(cargo).args(["build", "--quiet", "-p", "plugbay", "--profile", profile]).status();
+    if !status.is_ok_and(|status| status.success()) {
+        return Err("plugbay cannot be built; name a binary with --gateway".to_owned());
+    }
+    Ok(folder.join("plugbay"))
+}
+
+impl Trial {
+    /// A number of repetitions: of the short form, and of the long one.
+    pub(crate) fn times(&self, short: usize, long: usize) -> usize {
+        if self.quick { short } else { long }
+    }
+
+    /// A limit of a release build on an idle machine. In the short form a debug build on a busy one has ten times as long.
+    pub(crate) fn limit(&self, time: Duration) -> Duration {
+        patience(if self.quick { time * 10 } else { time })
+    }
+
+    /// Starts `plugbay serve` on stdio and waits for these tools.
+    pub(crate) fn open(&self, workspace: &Workspace, config: &Config, tools: &[&str]) -> Host {
+        workspace.write_config(config);
+        let host = workspace.serve(&self.gateway).with_deadline(PATIENCE);
+        host.initialize();
+        host.await_tools(tools);
+        host
+    }
+
+    /// Starts `plugbay serve --http` and waits for the good server.
+    pub(crate) fn serve_http(&self, workspace: &Workspace, config: &Config, options: &[&str]) -> HttpGateway {
+        self.serve_http_as(workspace, config, options, &[])
+    }
+
+    /// The same with headers for the requests that wait.
+    pub(crate) fn serve_http_as(
+        &self,
+        workspace: &Workspace,
+        config: &Config,
+        options: &[&str],
+        headers: &[(&str, &str)],
+    ) -> HttpGateway {
+        workspace.write_config(config);
+        let gateway = HttpGateway::start(workspace.command(&self.gateway).args(options));
+        wait_until("the good server", DEADLINE, || {
+            let reply = http::call(&mut gateway.connect(), "fast__echo", "{}", headers);
+            reply.body.contains("\"content\"").then_some(())
+        });
+        gateway
+    }
+
+    /// Runs a command of plugbay to its end; its stdout and stderr.
+    pub(crate) fn command(&self, workspace: &Workspace, args: &[&str]) -> String {
+        self.command_with(workspace, args, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn command_with(
+        &self,
+        workspace: &Workspace,
+        args: &[&str],
+        variables: &[(&str, &str)],
+    ) -> String {
+        let mut command = Command::new(&self.gateway);
+        command.args(args).args(["--config"]).arg(workspace.config_path());
+        command.current_dir(workspace.path()).env_clear().envs(workspace.environment());
+        command.envs(variables.iter().copied());
+        let output = command.output().expect("plugbay runs");
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    }
+}
+
+/// The good server, which all sessions share, beside others.
+pub(crate) fn config(workspace: &Workspace, others: &[(&str, Script)]) -> Config {
+    let servers: Vec<(&str, Script)> =
+        [(neighbour::SERVER, Script::friendly())].into_iter().chain(others.iter().cloned()).collect();
+    workspace.config(&servers).top("defaults", json!({ "scope": "shared" }))
+}
+
+/// The entry of a hostile server of our own, which does what the files in its folder say.
+pub(crate) fn stub(workspace: &Workspace, name: &str, files: &[(&str, &str)]) -> Value {
+    let folder = workspace.path().join(name);
+    stub::write(&folder, files);
+    let own = std::env::current_exe().expect("own path");
+    json!({ "command": own, "args": [stub::FLAG, folder] })
+}
+
+/// Whether a text tells of a failure in one of these words.
+pub(crate) fn mentions(text: &str, words: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    words.iter().any(|word| text.contains(word))
+}
