@@ -284,7 +284,7 @@ impl Embeddings {
                 terms.push(term);
             }
         }
-        Self { words, terms, table }
+        Self { table, words, terms }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {

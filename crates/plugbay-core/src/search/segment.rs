@@ -64,6 +64,21 @@ impl TermLists {
 /// The counts are one each.
 const ONES: u8 = 1 << FIELDS;
 
+/// One for each field of a set: most entries are read without a branch.
+static ONE_EACH: [FieldCounts; 1 << FIELDS] = {
+    let mut sets = [[0; FIELDS]; 1 << FIELDS];
+    let mut set = 0;
+    while set < sets.len() {
+        let mut field = 0;
+        while field < FIELDS {
+            sets[set][field] = if set & (1 << field) == 0 { 0 } else { 1 };
+            field += 1;
+        }
+        set += 1;
+    }
+    sets
+};
+
 impl Segment {
     pub(super) fn len(&self) -> usize {
         self.lengths.len()
@@ -130,18 +145,18 @@ impl Segment {
 struct Entries<'a>(&'a [u8]);
 
 impl Entries<'_> {
+    #[inline]
     fn next_entry(&mut self) -> Option<(u32, FieldCounts)> {
         if self.0.is_empty() {
             return None;
         }
         let distance = self.number();
         let fields = self.byte();
-        let mut counts = [0; FIELDS];
-        let mut rest = fields & (ONES - 1);
-        while rest != 0 {
-            let count = if fields & ONES == 0 { u16::try_from(self.number()).unwrap_or(u16::MAX) } else { 1 };
-            counts[rest.trailing_zeros() as usize] = count;
-            rest &= rest - 1;
+        let mut counts = ONE_EACH[usize::from(fields & (ONES - 1))];
+        if fields & ONES == 0 {
+            for count in counts.iter_mut().filter(|count| **count > 0) {
+                *count = u16::try_from(self.number()).unwrap_or(u16::MAX);
+            }
         }
         Some((distance, counts))
     }
@@ -309,7 +324,9 @@ impl<'a> SegmentBuilder<'a> {
             }
             starts.push(number(entries.len()));
         }
-        terms.iter().for_each(|term| self.slots[*term as usize] = NOWHERE);
+        for term in &terms {
+            self.slots[*term as usize] = NOWHERE;
+        }
         entries.shrink_to_fit();
         terms.shrink_to_fit();
         (terms, starts, entries)

@@ -176,7 +176,7 @@ impl Index {
         let tools: Vec<Vec<(&ServerName, Cow<'_, Tool>)>> = sources
             .iter()
             .zip(&kept)
-            .map(|(sources, kept)| if kept.is_some() { Vec::new() } else { self.tools(sources) })
+            .map(|(sources, kept)| if kept.is_some() { Vec::new() } else { Self::tools(sources) })
             .collect();
         let groups = tools.iter().zip(&kept).map(|(tools, kept)| match kept {
             Some(part) => ToolGroup::Kept(Arc::clone(&part.segment)),
@@ -228,11 +228,11 @@ impl Index {
     }
 
     /// The tools that are searched.
-    fn tools<'a>(&'a self, sources: &'a [Source]) -> Vec<(&'a ServerName, Cow<'a, Tool>)> {
+    fn tools<'a>(sources: &'a [Source]) -> Vec<(&'a ServerName, Cow<'a, Tool>)> {
         let of = |source: &'a Source| {
-            let tools =
-                source.tools.iter().filter(|tool| source.policy.may(&tool.name) && is_for_model(tool));
-            tools.map(move |tool| (&source.server, described(tool, &source.describe)))
+            let Source { server, tools, policy, describe } = source;
+            let tools = tools.iter().filter(|tool| policy.may(&tool.name) && is_for_model(tool));
+            tools.map(move |tool| (server, described(tool, describe)))
         };
         sources.iter().flat_map(of).collect()
     }

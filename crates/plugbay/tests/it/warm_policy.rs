@@ -21,12 +21,18 @@ fn age_cache(workspace: &Workspace, hours: u64) {
     for file in
         workspace.files("cache").iter().filter(|file| file.extension().is_some_and(|end| end == "json"))
     {
-        let mut stored: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-        for list in stored["lists"].as_array_mut().into_iter().flatten() {
-            let confirmed = list["confirmed"].as_u64().expect("a time");
-            list["confirmed"] = json!(confirmed - hours * 3600);
+        let stored = fs::read_to_string(file).unwrap();
+        let (first, rest) = stored.split_once('\n').expect("a first line");
+        let mut first: Value = serde_json::from_str(first).unwrap();
+        let (head, tools) = rest.split_at(usize::try_from(first["head"].as_u64().unwrap()).unwrap());
+        let mut head: Value = serde_json::from_str(head).unwrap();
+        for list in head["lists"].as_array_mut().into_iter().flatten() {
+            let confirmed = list["offer"]["confirmed"].as_u64().expect("a time");
+            list["offer"]["confirmed"] = json!(confirmed - hours * 3600);
         }
-        fs::write(file, stored.to_string()).unwrap();
+        let head = head.to_string();
+        first["head"] = json!(head.len());
+        fs::write(file, format!("{first}\n{head}{tools}")).unwrap();
     }
 }
 
