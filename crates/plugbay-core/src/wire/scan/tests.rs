@@ -1,3 +1,5 @@
+//! The check of whole messages, beside `serde_json`.
+
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
