@@ -79,6 +79,12 @@ proptest! {
     }
 
     #[test]
+    fn the_scan_accepts_numbers_that_serde_accepts(text in r"-?(0|[0-9]{1,4})?[0-9.eE+\-]{0,6}[ ,\]]?") {
+        agrees(text.as_bytes())?;
+        agrees(format!("[0,{text},-1.5]").as_bytes())?;
+    }
+
+    #[test]
     fn the_scan_accepts_strings_that_serde_accepts(text in r#"[a-zé天 \\\\"\x00-\x1f\x7f-\x9f]{0,40}"#) {
         agrees(format!("\"{text}\"").as_bytes())?;
         agrees(serde_json::Value::from(text).to_string().as_bytes())?;
