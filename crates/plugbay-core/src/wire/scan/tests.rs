@@ -52,6 +52,15 @@ fn members_of_the_envelope_are_found_in_every_place_of_a_block() {
 }
 
 #[test]
+fn a_number_may_be_longer_than_a_block() {
+    for start in ["", "-", "0."] {
+        for end in ["", ".5", ".", "e5", "e", "x", "-", ".5.5"] {
+            agrees(format!("{start}{}{end}", "1".repeat(150)).as_bytes()).unwrap();
+        }
+    }
+}
+
+#[test]
 fn depth_is_counted() {
     let nested =
         |depth: usize| [b"{\"a\":".repeat(depth - 1), b"{}".to_vec(), b"}".repeat(depth - 1)].concat();
