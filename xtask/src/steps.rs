@@ -27,8 +27,7 @@ pub(crate) fn test() -> Result<(), String> {
         Some(setup) => installed(wanted, setup.join().map_err(|_| "it panicked")?),
         None => Ok(EndToEnd::Off),
     })?;
-    step("tests", || test_workspace(end_to_end))?;
-    step("torture", || run("cargo", &["run", "--locked", "-p", "plugbay-torture", "--", "--quick"]))
+    step("tests", || test_workspace(end_to_end))
 }
 
 /// How the end-to-end tests are run.

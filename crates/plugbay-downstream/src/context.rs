@@ -132,9 +132,9 @@ impl<'a> RequestContext<'a> {
             return self.text(&make(self.session));
         }
         let session = Arc::clone(self.session);
-        let made = spawn_blocking(move || make(&session));
-        self.later(made, |context, made| {
-            context.text(&made.unwrap_or_else(|_| Err("the answer could not be made".to_owned())));
+        let working = spawn_blocking(move || make(&session));
+        self.later(working, |context, text| {
+            context.text(&text.unwrap_or_else(|_| Err("the answer could not be made".to_owned())));
         });
     }
 

@@ -19,7 +19,7 @@ pub use rustix::process::Signal;
 pub struct Process {
     pub pid: u32,
     started: u64,
-    parent: u32,
+    pub(crate) parent: u32,
     state: char,
     /// Its command line, for messages.
     pub command: String,

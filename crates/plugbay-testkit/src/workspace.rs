@@ -55,9 +55,12 @@ impl Workspace {
         self
     }
 
-    /// The daemons of this workspace.
+    /// The daemons of this workspace. A child that it has just forked looks like it until it is another program.
     pub fn daemons(&self) -> Vec<Process> {
-        self.processes().into_iter().filter(|process| process.command.contains("__daemon run")).collect()
+        let alike: Vec<Process> =
+            self.processes().into_iter().filter(|process| process.command.contains("__daemon run")).collect();
+        let is_child = |process: &Process| alike.iter().any(|other| other.pid == process.parent);
+        alike.iter().filter(|process| !is_child(process)).cloned().collect()
     }
 
     pub fn path(&self) -> &Path {

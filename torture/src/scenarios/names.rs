@@ -114,7 +114,7 @@ const LIES: &str = "see\u{1b}[31m red \u{202e}sdrawkcab\u{2066} \u{e0041}\u{e004
 fn lying_metadata(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let schema =
-        json!({ "type": "object", "properties": { "a": { "description": LIES, "enum": ["x", LIES] } } });
+        json!({ "type": "object", "properties": { "a": { "description": LIES, "enum": ["x", "y"] } } });
     let tool = json!({ "name": "lie", "title": LIES, "description": LIES, "inputSchema": schema, "annotations": { "title": LIES } });
     let result = json!({ "content": [{ "type": "text", "text": LIES }] }).to_string();
     let script = Script::new()

@@ -52,7 +52,8 @@ fn modules(tree: &Tree) -> impl Iterator<Item = String> {
     tree.rust().filter_map(|(path, _)| {
         let [crates, krate, src, name] = path.splitn(5, '/').take(4).collect::<Vec<_>>().try_into().ok()?;
         let name = name.strip_suffix(".rs").unwrap_or(name);
-        let is_module = crates == "crates" && src == "src" && !matches!(name, "lib" | "main" | "bin");
+        let is_module =
+            crates == "crates" && src == "src" && !matches!(name, "lib" | "main" | "bin" | "tests");
         is_module.then(|| format!("crates/{krate}/src/{name}"))
     })
 }

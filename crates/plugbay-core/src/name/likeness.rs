@@ -112,11 +112,12 @@ impl Table {
             row[first - 1] = if first == 1 { at } else { FAR };
             for to in first..=end {
                 let is_same = one[at - 1] == other[to - 1];
-                let mut least = (last[to - 1] + usize::from(!is_same)).min(last[to] + 1).min(row[to - 1] + 1);
+                let mut fewest =
+                    (last[to - 1] + usize::from(!is_same)).min(last[to] + 1).min(row[to - 1] + 1);
                 if at > 1 && to > 1 && one[at - 1] == other[to - 2] && one[at - 2] == other[to - 1] {
-                    least = least.min(before[to - 2] + 1);
+                    fewest = fewest.min(before[to - 2] + 1);
                 }
-                row[to] = least;
+                row[to] = fewest;
             }
             if let Some(behind) = row.get_mut(end + 1) {
                 *behind = FAR;

@@ -225,8 +225,8 @@ impl Resources {
         let mut list = List::default();
         for (uri, mut owners) in shown {
             let plain = unmapped(uri).is_none();
-            // A server that reads any such URI has this one, too, as far as its template tells.
-            let fitting = plain && item_kind == ItemKind::Resource;
+            // A server that reads any such URI has this one, too, as far as its template tells. A skill's file is its server's.
+            let fitting = plain && item_kind == ItemKind::Resource && !claims.is_in_skill(uri);
             let fitting = if fitting { self.template_starts.of(uri) } else { BTreeSet::new() };
             let fitting: Vec<ServerName> = fitting.into_iter().cloned().collect();
             for server in &fitting {

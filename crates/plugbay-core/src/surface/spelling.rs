@@ -29,7 +29,10 @@ pub enum Spelled<'a> {
 /// The places of tools by what is left of their names without case and separators, made when it is first needed. It
 /// follows from the names, so it makes no two sets of them differ.
 #[derive(Debug, Default)]
-pub(super) struct Spellings(OnceLock<(RandomState, HashMap<u64, SmallVec<[u32; 1]>>)>);
+pub(super) struct Spellings(OnceLock<Folded>);
+
+/// Places by the hash of a folded name, and what hashes.
+type Folded = (RandomState, HashMap<u64, SmallVec<[u32; 1]>>);
 
 impl PartialEq for Spellings {
     fn eq(&self, _: &Self) -> bool {
@@ -103,7 +106,7 @@ impl Names {
         found.filter(move |found| spellings(found).iter().any(|one| one == folded))
     }
 
-    fn fold_all(&self) -> (RandomState, HashMap<u64, SmallVec<[u32; 1]>>) {
+    fn fold_all(&self) -> Folded {
         let hasher = RandomState::new();
         let mut places: HashMap<u64, SmallVec<[u32; 1]>> = HashMap::new();
         for (at, found) in (0..).zip(self.iter()) {

@@ -66,17 +66,18 @@ impl Place<'_> {
             (Self::Top(identity), key) if identity.contains(&key) => Self::Kept,
             (Self::Top(_), "inputSchema" | "outputSchema") | (Self::SchemasByName, _) => Self::Schema,
             (Self::Top(_), "arguments") => Self::Arguments,
-            (Self::Kept, _) | (Self::Arguments, "name") => Self::Kept,
+            (Self::Kept, _)
+            | (Self::Arguments, "name")
+            | (
+                Self::Schema,
+                "const" | "enum" | "default" | "pattern" | "required" | "dependentRequired" | "dependencies"
+                | "$ref" | "$id" | "$anchor" | "$dynamicRef" | "$dynamicAnchor",
+            ) => Self::Kept,
             (Self::Top(_) | Self::Text | Self::Arguments, _) => Self::Text,
             (
                 Self::Schema,
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
             ) => Self::SchemasByName,
-            (
-                Self::Schema,
-                "const" | "enum" | "default" | "pattern" | "required" | "dependentRequired" | "dependencies"
-                | "$ref" | "$id" | "$anchor" | "$dynamicRef" | "$dynamicAnchor",
-            ) => Self::Kept,
             (Self::Schema, _) => Self::Schema,
         }
     }
@@ -121,7 +122,7 @@ impl Edits {
                     self.value(cursor, json, inner, depth + 1)?;
                 }
             }
-            _ => drop(cursor.value(depth)?),
+            _ => _ = cursor.value(depth)?,
         }
         Ok(())
     }

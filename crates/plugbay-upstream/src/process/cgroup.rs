@@ -13,7 +13,7 @@ use rustix::process::Pid;
 
 const PREFIX: &str = "plugbay-";
 
-/// The cgroup of one gateway's servers. The guard's helper makes it: to move a process may take milliseconds.
+/// The cgroup of one gateway's servers.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     folder: PathBuf,
@@ -29,13 +29,18 @@ impl Cgroup {
                 _ = fs::remove_dir(other.path());
             }
         }
-        _ = fs::create_dir(&folder);
-        folder.is_dir().then_some(Self { folder })
+        fs::create_dir(&folder).ok()?;
+        Some(Self { folder })
+    }
+
+    /// The one that the gateway has made: its helper is in the same cgroup as the gateway.
+    pub(super) fn find(instance: &str) -> Option<Self> {
+        place(instance).filter(|folder| folder.is_dir()).map(|folder| Self { folder })
     }
 
     /// Moves a process into it, and with it everything that it starts from now on.
     pub(super) fn add(&self, pid: Pid) {
-        // The helper of another gateway may have removed it while it was empty.
+        // Another gateway may have removed it while it was empty.
         _ = fs::create_dir(&self.folder);
         // A process that cannot be moved is still found by its group and its marker.
         _ = fs::write(self.folder.join("cgroup.procs"), pid.as_raw_pid().to_string());

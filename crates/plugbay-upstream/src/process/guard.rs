@@ -11,7 +11,7 @@ use std::{
     os::fd::OwnedFd,
     path::PathBuf,
     process::Stdio,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
@@ -22,6 +22,7 @@ use tokio::{
 };
 
 use super::{
+    cgroup::Cgroup,
     environment::MARKER,
     helper::{GOODBYE, REGISTER, UNREGISTER},
 };
@@ -50,7 +51,9 @@ impl Guard {
 
     fn with_launch(launch: Option<Launch>) -> Self {
         let instance = random_id();
-        Self { shared: Arc::new(Shared { launch, instance, state: Mutex::default() }) }
+        Self {
+            shared: Arc::new(Shared { launch, instance, cgroup: OnceLock::new(), state: Mutex::default() }),
+        }
     }
 
     /// The id that every child carries in its environment.
@@ -66,6 +69,10 @@ impl Guard {
 
     /// Until the registration is dropped, the helper ends the group if the gateway dies.
     pub(super) fn register(&self, group: Pid) -> Registration {
+        // Before the server has been sent anything: whatever it starts is inside.
+        if let Some(cgroup) = self.shared.cgroup() {
+            cgroup.add(group);
+        }
         let mut state = self.shared.lock();
         state.groups.insert(group);
         if !state.send(REGISTER, group) {
@@ -107,11 +114,18 @@ struct Launch {
 struct Shared {
     launch: Option<Launch>,
     instance: String,
+    /// Made with the first server; `None` inside if the system does not allow it.
+    cgroup: OnceLock<Option<Cgroup>>,
     // A std mutex: the writes under it never block, and none is held across an await.
     state: Mutex<State>,
 }
 
 impl Shared {
+    fn cgroup(&self) -> Option<&Cgroup> {
+        self.launch.as_ref()?;
+        self.cgroup.get_or_init(|| Cgroup::create(&self.instance)).as_ref()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A set and a handle: whole at every step, so a poisoned lock does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -30,9 +30,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 /// its end; `instance` is the argument that the guard added.
 pub fn guard_main(instance: &str) -> ExitCode {
     ignore_signals();
-    let mut strays = Strays::of(instance);
-    let orders = Orders::read(io::stdin().lock(), |group| strays.enclose(group));
-    orders.execute(strays);
+    Orders::read(io::stdin().lock()).execute(instance);
     ExitCode::SUCCESS
 }
 
@@ -55,38 +53,32 @@ struct Orders {
 }
 
 impl Orders {
-    /// Calls `registered` with each group once it has been read.
-    fn read(mut input: impl BufRead, mut registered: impl FnMut(Pid)) -> Self {
+    fn read(mut input: impl BufRead) -> Self {
         let mut orders = Self::default();
         let mut line = Vec::new();
         // An error ends it as the end of the input does: there is nothing left to listen to.
         while input.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-            if let Some(group) = orders.obey(&line) {
-                registered(group);
-            }
+            orders.obey(&line);
             line.clear();
         }
         orders
     }
 
-    /// Returns a group that was registered.
-    fn obey(&mut self, line: &[u8]) -> Option<Pid> {
+    fn obey(&mut self, line: &[u8]) {
         if line == GOODBYE {
             self.in_good_order = true;
-            return None;
+        } else if let Some((order, group)) = parse(line) {
+            match order {
+                REGISTER => _ = self.groups.insert(group),
+                UNREGISTER => _ = self.groups.remove(&group),
+                _ => {}
+            }
         }
-        let (order, group) = parse(line)?;
-        match order {
-            REGISTER => return self.groups.insert(group).then_some(group),
-            UNREGISTER => _ = self.groups.remove(&group),
-            _ => {}
-        }
-        None
     }
 
-    fn execute(self, strays: Strays) {
+    fn execute(self, instance: &str) {
         // A process that left its group (a browser that a login opened) survives an end in good order.
-        let strays = (!self.in_good_order).then_some(strays);
+        let strays = (!self.in_good_order).then(|| Strays::of(instance));
         let mut survivors = Survivors { groups: self.groups, strays };
         if !survivors.end_within(Signal::TERM) {
             survivors.end_within(Signal::KILL);
@@ -148,7 +140,7 @@ mod tests {
 
     fn check(orders: &str, groups: &[i32], in_good_order: bool) {
         let groups = groups.iter().filter_map(|group| Pid::from_raw(*group)).collect();
-        assert_eq!(Orders::read(orders.as_bytes(), |_| {}), Orders { groups, in_good_order }, "{orders:?}");
+        assert_eq!(Orders::read(orders.as_bytes()), Orders { groups, in_good_order }, "{orders:?}");
     }
 
     #[test]

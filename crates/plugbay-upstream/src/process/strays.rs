@@ -25,17 +25,7 @@ pub(super) struct Strays {
 impl Strays {
     pub(super) fn of(instance: &str) -> Self {
         let (known, asked) = (HashMap::new(), HashSet::new());
-        Self { marker: format!("{MARKER}={instance}"), cgroup: Cgroup::create(instance), known, asked }
-    }
-
-    /// Keeps a new group in the cgroup, with all that it starts from now on and has started already.
-    pub(super) fn enclose(&mut self, group: Pid) {
-        let Some(cgroup) = &self.cgroup else { return };
-        cgroup.add(group);
-        let all: Vec<Stat> = processes().filter_map(Stat::read).collect();
-        for pid in with_descendants(&all, |process| process.group == group).into_keys() {
-            cgroup.add(pid);
-        }
+        Self { marker: format!("{MARKER}={instance}"), cgroup: Cgroup::find(instance), known, asked }
     }
 
     /// True if there are any. Members of `groups` get their signals with the group.

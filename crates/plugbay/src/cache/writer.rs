@@ -100,7 +100,9 @@ mod tests {
             }
             written.send(*job).map_err(io::Error::other)
         });
-        [1, 2, 3].into_iter().for_each(|job| writer.send(job));
+        for job in [1, 2, 3] {
+            writer.send(job);
+        }
         writer.finish();
         assert_eq!(seen.iter().collect::<Vec<_>>(), [2, 3]);
     }

@@ -209,7 +209,7 @@ fn transport(
         }
         _ => {}
     }
-    let Some(argv) = &server.command else {
+    let Some(command) = &server.command else {
         let message = format!("server {} has no `command`", quote(&key.value));
         report.error(key.at, message, "name the program to start: \"command\": \"npx\"");
         return None;
@@ -217,7 +217,7 @@ fn transport(
     let seen = RefCell::new(BTreeMap::new());
     let noting = noting(around.env, &seen);
     let mut fill = |text: &At<String>| fill(text, &noting, report);
-    let words = argv.0.iter().chain(server.args.iter().flatten());
+    let words = command.0.iter().chain(server.args.iter().flatten());
     // Collected first, so that every unset variable is reported and not just the first.
     let words: Vec<Option<String>> = words.map(&mut fill).collect();
     let values = server.env.iter().flatten();

@@ -169,16 +169,14 @@ impl ServerStatus {
         if self.hidden.is_empty() {
             return None;
         }
-        let mut text = format!(
-            "{}{}\n{}hidden characters in its definitions\n",
+        let lines = self.hidden.iter().map(|line| format!("{}{}\n", " ".repeat(3 * INDENT), one_line(line)));
+        Some(format!(
+            "{}{}\n{}hidden characters in its definitions\n{}",
             " ".repeat(INDENT),
             style.warn(&one_line(&self.name)),
             " ".repeat(2 * INDENT),
-        );
-        for line in &self.hidden {
-            text.push_str(&format!("{}{}\n", " ".repeat(3 * INDENT), one_line(line)));
-        }
-        Some(text)
+            lines.collect::<Vec<_>>().concat(),
+        ))
     }
 }
 

@@ -175,6 +175,7 @@ fn a_reload_of_each_key_for_credentials_takes_effect() {
 fn a_reload_of_each_server_option_takes_effect() {
     let harness = Harness::new();
     harness.check(&servers::options(&harness));
+    harness.check(&servers::texts(&harness));
     harness.check(&servers::suites());
 }
 
@@ -320,6 +321,7 @@ fn every_key_of_the_schema_has_a_reload_test() {
         credentials::logins(&harness),
         credentials::general(),
         servers::options(&harness),
+        servers::texts(&harness),
         servers::suites(),
         models::rankers(&harness),
         models::agents(&harness),

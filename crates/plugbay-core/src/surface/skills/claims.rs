@@ -89,6 +89,11 @@ impl<'a> Claims<'a> {
         claims
     }
 
+    /// Whether the URI is in the directory of a skill that a server lists.
+    pub(in crate::surface) fn is_in_skill(&self, uri: &str) -> bool {
+        skill::directories(uri).any(|directory| self.roots.contains_key(directory))
+    }
+
     /// Whether no other server has a resource of this server's, nor the gateway itself.
     pub(in crate::surface) fn is_exclusive(&self, server: &ServerName, uri: &str) -> bool {
         is_only(self.uris.get(uri), server) && !self.own.is_some_and(|own| are_related(own, uri))

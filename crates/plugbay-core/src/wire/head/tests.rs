@@ -1,3 +1,5 @@
+//! Envelopes: what is read, what is refused, and whom a refusal answers.
+
 use super::{
     super::{
         Incoming, as_message,

@@ -1,3 +1,5 @@
+//! The check of whole messages, beside `serde_json`.
+
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
@@ -50,6 +52,15 @@ fn members_of_the_envelope_are_found_in_every_place_of_a_block() {
 }
 
 #[test]
+fn a_number_may_be_longer_than_a_block() {
+    for start in ["", "-", "0."] {
+        for end in ["", ".5", ".", "e5", "e", "x", "-", ".5.5"] {
+            agrees(format!("{start}{}{end}", "1".repeat(150)).as_bytes()).unwrap();
+        }
+    }
+}
+
+#[test]
 fn depth_is_counted() {
     let nested =
         |depth: usize| [b"{\"a\":".repeat(depth - 1), b"{}".to_vec(), b"}".repeat(depth - 1)].concat();
@@ -74,6 +85,12 @@ proptest! {
     #[test]
     fn the_scan_accepts_what_serde_accepts(text in r#"[\[\]{},:"\\u01eE+.\- tnrufalse]{0,24}"#) {
         agrees(text.as_bytes())?;
+    }
+
+    #[test]
+    fn the_scan_accepts_numbers_that_serde_accepts(text in r"-?(0|[0-9]{1,4})?[0-9.eE+\-]{0,6}[ ,\]]?") {
+        agrees(text.as_bytes())?;
+        agrees(format!("[0,{text},-1.5]").as_bytes())?;
     }
 
     #[test]

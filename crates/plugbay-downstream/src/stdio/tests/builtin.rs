@@ -91,7 +91,7 @@ async fn arguments_of_builtin_tools_have_a_limit_that_is_told() {
     ] {
         let (text, failed) = said(&mut harness, tool, json!({ argument: value })).await;
         let is_told = text.contains(&format!("`{argument}` is too long")) && text.contains("the limit is");
-        assert!(is_told && failed && text.len() < 200, "{tool} {argument}: {:.200}", text);
+        assert!(is_told && failed && text.len() < 200, "{tool} {argument}: {text:.200}");
     }
     let call = json!({ "name": "s__echo", "server": long("s"), "arguments": {} });
     let (text, failed) = said(&mut harness, "execute_tool", call).await;

@@ -12,7 +12,7 @@ use super::clock;
 /// Where the timer stands when nothing is due.
 const FAR_AWAY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// A timer that fires later than this: the machine slept, or the process was stopped.
-const GAP: Duration = Duration::from_secs(5);
+const GAP: Duration = Duration::from_millis(500);
 
 /// A timer that is moved only when it would fire too late. It may fire early, which is harmless and cheaper
 /// than to move it for every call.

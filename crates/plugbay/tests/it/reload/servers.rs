@@ -151,7 +151,6 @@ pub(super) fn options(harness: &Harness) -> Vec<Row> {
     };
     let slow = harness.entry("slow", &Script::new().set("start_delay_ms", 3_600_000));
     let framed = harness.entry("framed", &Script::friendly().set("framing", "\"content-length\""));
-    let lies = harness.entry("lies", &Script::friendly().tool("say\u{202e}", r#"{"echo":true}"#));
     let remote = json!({ "url": "https://127.0.0.1:9/mcp" });
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
     let hidden = [" s__echo ", "  s__pid s__read  "];
@@ -173,20 +172,6 @@ pub(super) fn options(harness: &Harness) -> Vec<Row> {
             own(json!({ "rename": { "echo": "say" } })),
             names,
             [" s__echo ", " s__say "],
-        ),
-        row(
-            "Plugbay.describe",
-            json!({}),
-            own(json!({ "describe": { "echo": "Says it back." } })),
-            definitions,
-            ["Scripted tool echo", "Says it back."],
-        ),
-        row(
-            "Plugbay.sanitize",
-            named("lies", &lies, json!({})),
-            named("lies", &lies, json!({ "sanitize": false })),
-            definitions,
-            ["\"Scripted tool say\"", "\"Scripted tool say\u{202e}\""],
         ),
         row(
             "Plugbay.timeout",
@@ -245,6 +230,30 @@ pub(super) fn options(harness: &Harness) -> Vec<Row> {
             named("r", &remote, json!({ "caFile": "two.pem" })),
             status,
             ["one.pem", "two.pem"],
+        ),
+    ]
+}
+
+/// What plugbay changes in definitions.
+pub(super) fn texts(harness: &Harness) -> Vec<Row> {
+    let own = |options: Value| json!({ "mcpServers": { "s": { "plugbay": options } } });
+    let lies = harness.entry("lies", &Script::friendly().tool("say\u{202e}", r#"{"echo":true}"#));
+    let named = |options: Value| json!({ "mcpServers": { "lies": with(lies.clone(), json!({ "plugbay": options })) } });
+    let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
+    vec![
+        row(
+            "Plugbay.describe",
+            json!({}),
+            own(json!({ "describe": { "echo": "Says it back." } })),
+            definitions,
+            ["Scripted tool echo", "Says it back."],
+        ),
+        row(
+            "Plugbay.sanitize",
+            named(json!({})),
+            named(json!({ "sanitize": false })),
+            definitions,
+            ["\"Scripted tool say\"", "\"Scripted tool say\u{202e}\""],
         ),
     ]
 }
