@@ -4,6 +4,7 @@ mod allowance;
 mod header_parameters;
 mod hidden;
 mod server_capabilities;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod tool;
@@ -18,6 +19,7 @@ pub use allowance::{Allowance, LeftOut};
 pub use header_parameters::HeaderParameter;
 pub use hidden::{HiddenPlace, HiddenText};
 pub use server_capabilities::ServerCapabilities;
+pub(crate) use summary::summary;
 pub use tool::{Tool, ToolData, ToolPlaces};
 pub use tools::{FIRST_NAMES, ToolSource, Tools, ToolsBrief};
 pub use variants::{KnownList, Variants};

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use super::Tool;
+use super::{Tool, summary::summary};
 use crate::{name::is_clean, size_limit};
 
 /// The tools of one server, in the order of their names: some servers list in a new order each time. Clones share them.
@@ -18,7 +18,9 @@ struct Shared {
     made: OnceLock<Vec<Tool>>,
     /// Where they come from, until they are here.
     source: Mutex<Option<Box<dyn ToolSource>>>,
-    brief: ToolsBrief,
+    /// Those of a source have one from the beginning.
+    brief: OnceLock<ToolsBrief>,
+    summary: OnceLock<String>,
 }
 
 /// What is known of tools before they are read.
@@ -31,6 +33,9 @@ pub struct ToolsBrief {
     pub longest_name: Option<usize>,
     /// The first names.
     pub first: Vec<String>,
+    /// The summary of all names; empty if it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
 }
 
 /// So many names tell what a server is for.
@@ -49,8 +54,13 @@ pub trait ToolSource: Send {
 
 impl Tools {
     /// Tools that are read when somebody needs more than is known of them.
-    pub fn later(brief: ToolsBrief, source: Box<dyn ToolSource>) -> Self {
-        Self(Arc::new(Shared { made: OnceLock::new(), source: Mutex::new(Some(source)), brief }))
+    pub fn later(mut brief: ToolsBrief, source: Box<dyn ToolSource>) -> Self {
+        let summary = OnceLock::new();
+        if !brief.summary.is_empty() {
+            let _ = summary.set(std::mem::take(&mut brief.summary));
+        }
+        let source = Mutex::new(Some(source));
+        Self(Arc::new(Shared { made: OnceLock::new(), source, brief: brief.into(), summary }))
     }
 
     /// Whether they are here, so that nobody has to wait for them.
@@ -69,7 +79,7 @@ impl Tools {
     }
 
     pub fn len(&self) -> usize {
-        self.0.made.get().map_or(self.0.brief.count, Vec::len)
+        self.0.made.get().map_or_else(|| self.brief().count, Vec::len)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -78,13 +88,22 @@ impl Tools {
 
     /// The length of all definitions together.
     pub fn bytes(&self) -> usize {
-        let sum = |tools: &Vec<Tool>| tools.iter().map(|tool| tool.definition.len()).sum();
-        self.0.made.get().map_or(self.0.brief.bytes, sum)
+        self.brief().bytes
     }
 
-    /// What can be known of them before they are read the next time.
-    pub fn brief(&self) -> Cow<'_, ToolsBrief> {
-        self.0.made.get().map_or(Cow::Borrowed(&self.0.brief), |tools| Cow::Owned(ToolsBrief::of(tools)))
+    /// What can be known of them without reading them, but for the summary.
+    pub fn brief(&self) -> &ToolsBrief {
+        self.0.brief.get_or_init(|| ToolsBrief::of(self))
+    }
+
+    /// What the server is for, gathered from the names of its tools.
+    pub fn summary(&self) -> &str {
+        self.0.summary.get_or_init(|| summary(self.names().iter().map(AsRef::as_ref)))
+    }
+
+    /// What to save, so that it is known before they are read the next time.
+    pub fn brief_to_save(&self) -> ToolsBrief {
+        ToolsBrief { summary: self.summary().to_owned(), ..self.brief().clone() }
     }
 
     /// Whether some of them say something about apps.
@@ -118,6 +137,7 @@ impl ToolsBrief {
             bytes: tools.iter().map(|tool| tool.definition.len()).sum(),
             longest_name: names().try_fold(0, |most, name| is_clean(name).then(|| most.max(name.len()))),
             first: names().take(FIRST_NAMES).cloned().collect(),
+            summary: String::new(),
         }
     }
 }
@@ -128,7 +148,8 @@ impl From<Vec<Tool>> for Tools {
         tools.dedup_by(|a, b| a.name == b.name);
         tools.truncate(size_limit::ITEMS);
         tools.shrink_to_fit();
-        Self(Arc::new(Shared { made: tools.into(), source: Mutex::default(), brief: ToolsBrief::default() }))
+        let (brief, summary) = Default::default();
+        Self(Arc::new(Shared { made: tools.into(), source: Mutex::default(), brief, summary }))
     }
 }
 
@@ -164,7 +185,7 @@ impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.made.get() {
             Some(tools) => tools.fmt(f),
-            None => self.0.brief.fmt(f),
+            None => self.brief().fmt(f),
         }
     }
 }
@@ -194,13 +215,14 @@ mod tests {
     #[test]
     fn remembered_tools_are_read_when_they_are_needed_and_not_before() {
         let read: Tools = Box::new(Source).read().into();
-        let brief = read.brief().into_owned();
-        let tools = Tools::later(brief.clone(), Box::new(Source));
+        let saved = read.brief_to_save();
+        let tools = Tools::later(saved.clone(), Box::new(Source));
         assert_eq!((tools.len(), tools.bytes(), tools.names().len()), (2, 24, 2));
-        assert_eq!((brief.longest_name, &brief.first[..]), (Some(1), &["a".to_owned(), "b".to_owned()][..]));
+        assert_eq!((saved.longest_name, &saved.first[..]), (Some(1), &["a".to_owned(), "b".to_owned()][..]));
+        assert_eq!((tools.summary(), &*saved.summary), ("a b", "a b"));
         let clone = tools.clone();
         assert!(!tools.are_read() && tools == clone);
-        assert_eq!((clone[1].name.as_str(), &*tools.brief()), ("b", &brief));
+        assert_eq!((clone[1].name.as_str(), tools.brief()), ("b", read.brief()));
         assert!(tools.are_read() && tools.names() == ["a", "b"]);
     }
 }

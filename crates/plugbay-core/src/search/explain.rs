@@ -6,6 +6,7 @@ use super::{
     Engine, SYNONYM,
     dictionary::TermId,
     document::{FIELDS, Field, each_text},
+    postings::Posting,
     query::{Query, WeightedTerm},
     words,
 };
@@ -58,10 +59,10 @@ impl Engine {
             (term, Relation::Synonym)
         });
         let itself = number..number + 1;
+        let sum = |postings: &[Posting]| postings.iter().map(|posting| posting.value).sum::<f32>();
         let mut matches: Vec<Match> = Vec::new();
         for (term, relation) in given.chain(related) {
-            let mut value = 0.0;
-            self.index.each_posting(term.id, &itself, |posting| value += posting.value);
+            let value = sum(self.index.postings(term.id).scores(&itself));
             if value > 0.0 {
                 let fields = self.fields(term.id, server, tool);
                 let word = self.index.spelling(term.id).to_owned();
@@ -73,13 +74,7 @@ impl Engine {
             found.share /= all.max(f32::MIN_POSITIVE);
         }
         matches.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let of_name = |id: &TermId| {
-            let mut covered = 0.0;
-            self.index.each_posting(*id, &itself, |posting| {
-                covered += self.index.name_shares(posting).sum::<f32>();
-            });
-            covered
-        };
+        let of_name = |id: &TermId| sum(self.index.postings(*id).names(&itself));
         let embedding = whole.embedding.as_ref();
         Explanation {
             matches,

@@ -1,16 +1,16 @@
 //! The index: which tools contain a term, and the score it gives them.
 
 use std::{
-    iter::{self, RepeatN},
-    ops::Range,
-    sync::Arc,
+    iter,
+    sync::{Arc, OnceLock},
 };
 
 use super::{
     dictionary::{Dictionary, TermId, number},
     document::{FIELDS, Field},
     embeddings::Embedding,
-    segment::{FieldCounts, Segment},
+    postings::{Posting, TermPostings},
+    segment::Segment,
 };
 
 /// How soon more of the same word stops counting.
@@ -25,6 +25,8 @@ pub(super) struct Index {
     with: Vec<u32>,
     rarity: Vec<f32>,
     tools: Vec<ToolWeights>,
+    /// For each term that a query had: what the segments have of it, with the scores that follow.
+    postings: Vec<OnceLock<Box<TermPostings>>>,
 }
 
 #[derive(Debug)]
@@ -41,15 +43,6 @@ struct ToolWeights {
     /// The rarity of all terms in its name, and in that of its server.
     name: f32,
     server: f32,
-}
-
-/// A tool that has a term.
-pub(super) struct Posting {
-    pub(super) tool: u32,
-    /// The score that the term gives to it.
-    pub(super) value: f32,
-    counts: FieldCounts,
-    rarity: f32,
 }
 
 impl Index {
@@ -77,7 +70,8 @@ impl Index {
             placed
         };
         let segments = segments.into_iter().map(place).collect();
-        Self { dictionary, segments, with, rarity, tools }
+        let postings = iter::repeat_with(OnceLock::new).take(with.len()).collect();
+        Self { dictionary, segments, with, rarity, tools, postings }
     }
 
     pub(super) fn dictionary(&self) -> &Arc<Dictionary> {
@@ -136,43 +130,40 @@ impl Index {
         rarity(self.count(), 0)
     }
 
-    /// No more tools than this have a term.
-    pub(super) fn at_most(&self, term: TermId, within: &Range<u32>) -> usize {
-        within.len().min(self.with[term as usize] as usize)
+    /// The tools that have a term.
+    pub(super) fn postings(&self, term: TermId) -> &TermPostings {
+        self.postings[term as usize].get_or_init(|| Box::new(self.made_postings(term)))
     }
 
-    /// Calls `found` with those of the tools that have a term, in their order.
-    pub(super) fn each_posting(&self, term: TermId, within: &Range<u32>, mut found: impl FnMut(&Posting)) {
+    fn made_postings(&self, term: TermId) -> TermPostings {
         let rarity = self.rarity(term);
+        let mut scores = Vec::with_capacity(self.with[term as usize] as usize);
+        let (mut names, mut servers) = (Vec::new(), Vec::new());
+        let share = |tool, whole: f32| Posting { tool, value: rarity / whole.max(f32::MIN_POSITIVE) };
         for PlacedSegment { start, segment } in &self.segments {
-            if *start >= within.end || *start + number(segment.len()) <= within.start {
-                continue;
-            }
-            let here = within.start.saturating_sub(*start)..within.end - start;
-            segment.each(term, &here, |at, counts| {
+            segment.each(term, |at, counts| {
                 let tool = start + at;
-                let each = counts.iter().zip(&self.tools[tool as usize].fields);
+                let weights = &self.tools[tool as usize];
+                let each = counts.iter().zip(&weights.fields);
                 let count: f32 = each.map(|(count, weight)| f32::from(*count) * weight).sum();
-                let value = rarity * count / (SATURATION + count);
-                found(&Posting { tool, value, counts: *counts, rarity });
+                scores.push(Posting { tool, value: rarity * count / (SATURATION + count) });
+                // Most terms stand in no name: those take no division.
+                let of_name = usize::from(counts[Field::Name as usize]);
+                names.extend(iter::repeat_with(|| share(tool, weights.name)).take(of_name));
+                let of_server = usize::from(counts[Field::Server as usize]);
+                servers.extend(iter::repeat_with(|| share(tool, weights.server)).take(of_server));
             });
         }
+        TermPostings::new(scores, &names, &servers)
     }
 
-    /// The share of its name that the term is, for each time that it stands there.
-    pub(super) fn name_shares(&self, posting: &Posting) -> impl Iterator<Item = f32> {
-        shares(posting, Field::Name, || self.tools[posting.tool as usize].name)
-    }
-
-    /// The same of the name of its server.
-    pub(super) fn server_shares(&self, posting: &Posting) -> impl Iterator<Item = f32> {
-        shares(posting, Field::Server, || self.tools[posting.tool as usize].server)
+    /// So many tools have a term.
+    pub(super) fn count_with(&self, term: TermId) -> usize {
+        self.with[term as usize] as usize
     }
 
     pub(super) fn has(&self, tool: u32, term: TermId) -> bool {
-        let mut has = false;
-        self.each_posting(term, &(tool..tool + 1), |_| has = true);
-        has
+        !self.postings(term).scores(&(tool..tool + 1)).is_empty()
     }
 
     /// The cosine of the angle between a tool and something else; `None` without a table.
@@ -195,15 +186,11 @@ impl Index {
     pub(super) fn heap_bytes(&self) -> usize {
         let numbers = self.with.capacity() * size_of::<u32>() + self.rarity.capacity() * size_of::<f32>();
         let segments: usize = self.segments.iter().map(|placed| placed.segment.heap_bytes()).sum();
-        self.dictionary.heap_bytes() + numbers + segments + self.tools.capacity() * size_of::<ToolWeights>()
+        let made: usize = self.postings.iter().filter_map(OnceLock::get).map(|made| made.heap_bytes()).sum();
+        let places = self.postings.capacity() * size_of::<OnceLock<Box<TermPostings>>>();
+        let tools = self.tools.capacity() * size_of::<ToolWeights>();
+        self.dictionary.heap_bytes() + numbers + segments + tools + places + made
     }
-}
-
-/// Most terms stand in no name: those take no division.
-fn shares(posting: &Posting, field: Field, whole: impl FnOnce() -> f32) -> RepeatN<f32> {
-    let count = usize::from(posting.counts[field as usize]);
-    let share = if count > 0 { posting.rarity / whole().max(f32::MIN_POSITIVE) } else { 0.0 };
-    iter::repeat_n(share, count)
 }
 
 fn average_lengths(segments: &[Arc<Segment>]) -> [f32; FIELDS] {

@@ -6,6 +6,7 @@ mod embeddings;
 mod explain;
 mod index;
 mod lexicon;
+mod postings;
 mod query;
 pub mod ranking;
 pub mod reply;
@@ -245,30 +246,34 @@ impl Engine {
     fn by_words(&self, terms: &[WeightedTerm], within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
         let said: Vec<TermId> = terms.iter().filter(|term| term.said).map(|term| term.id).collect();
         let related = self.synonyms.of(&said);
-        let related = related.into_iter().map(|id| WeightedTerm { id, weight: SYNONYM, said: false });
-        let mut all: Vec<WeightedTerm> = terms.iter().copied().chain(related).collect();
-        let count = |term: &WeightedTerm| self.index.at_most(term.id, within);
-        if all.iter().map(count).sum::<usize>() > SCORES {
+        let related = related.into_iter().map(|id| (id, SYNONYM));
+        let mut all: Vec<(TermId, f32)> =
+            terms.iter().map(|term| (term.id, term.weight)).chain(related).collect();
+        let at_most = |(id, _): &(TermId, f32)| self.index.count_with(*id);
+        let count = |id: TermId| self.index.postings(id).scores(within).len();
+        if all.iter().map(at_most).sum::<usize>() > SCORES
+            && all.iter().map(|(id, _)| count(*id)).sum::<usize>() > SCORES
+        {
             let mut room = SCORES;
-            all.sort_by_key(count);
-            all.retain(|term| {
-                room = room.saturating_sub(count(term));
+            all.sort_by_key(|(id, _)| count(*id));
+            all.retain(|(id, _)| {
+                room = room.saturating_sub(count(*id));
                 room > 0
             });
         }
-        for WeightedTerm { id, weight, said } in all {
-            self.index.each_posting(id, within, |posting| {
+        for (id, weight) in all {
+            for posting in self.index.postings(id).scores(within) {
                 scratch.add(posting.tool, weight * posting.value);
-                if said {
-                    let covered = &mut scratch.covered[posting.tool as usize];
-                    for share in self.index.name_shares(posting) {
-                        *covered += COVERED_NAME * share;
-                    }
-                    for share in self.index.server_shares(posting) {
-                        *covered += COVERED_SERVER * share;
-                    }
-                }
-            });
+            }
+        }
+        for id in said {
+            let postings = self.index.postings(id);
+            for posting in postings.names(within) {
+                scratch.covered[posting.tool as usize] += COVERED_NAME * posting.value;
+            }
+            for posting in postings.servers(within) {
+                scratch.covered[posting.tool as usize] += COVERED_SERVER * posting.value;
+            }
         }
         scratch.take()
     }

@@ -24,6 +24,8 @@ pub(super) type FieldCounts = [u16; FIELDS];
 pub struct Segment {
     /// Those that stand in some tool, in order.
     terms: Vec<TermId>,
+    /// For each of them, how many tools have it.
+    with: Vec<u32>,
     /// For each of them, where its entries begin; one more at the end.
     starts: Vec<u32>,
     /// For each tool that has the term: how far it is from the one before, and the term's counts.
@@ -84,32 +86,21 @@ impl Segment {
         self.lengths.len()
     }
 
-    /// Calls `found` with those of the tools that have a term, in their order, and with the counts of the term in its
-    /// fields.
-    pub(super) fn each(&self, term: TermId, within: &Range<u32>, mut found: impl FnMut(u32, &FieldCounts)) {
+    /// Calls `found` with the tools that have a term, in their order, and with the counts of the term in their fields.
+    pub(super) fn each(&self, term: TermId, mut found: impl FnMut(u32, &FieldCounts)) {
         let Ok(at) = self.terms.binary_search(&term) else { return };
         let mut entries = Entries(&self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]);
         let mut tool = 0;
         while let Some((distance, counts)) = entries.next_entry() {
             tool += distance;
-            if tool >= within.end {
-                return;
-            }
-            if tool >= within.start {
-                found(tool, &counts);
-            }
+            found(tool, &counts);
         }
     }
 
     /// Calls `found` with each term, and with how many tools have it.
     pub(super) fn each_term(&self, mut found: impl FnMut(TermId, u32)) {
-        for (at, term) in self.terms.iter().enumerate() {
-            let mut entries = Entries(&self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]);
-            let mut count = 0;
-            while entries.next_entry().is_some() {
-                count += 1;
-            }
-            found(*term, count);
+        for (term, with) in self.terms.iter().zip(&self.with) {
+            found(*term, *with);
         }
     }
 
@@ -118,7 +109,10 @@ impl Segment {
         let here = |term: &TermId| terms[*term as usize];
         let mut order: Vec<(TermId, usize)> = self.terms.iter().map(here).zip(0..).collect();
         order.sort_unstable();
-        let (mut starts, mut entries) = (vec![0], Vec::with_capacity(self.entries.len()));
+        let mut starts = Vec::with_capacity(self.starts.len());
+        starts.push(0);
+        let mut entries = Vec::with_capacity(self.entries.len());
+        let with = order.iter().map(|(_, at)| self.with[*at]).collect();
         for (_, at) in &order {
             let range = self.starts[*at] as usize..self.starts[*at + 1] as usize;
             entries.extend_from_slice(&self.entries[range]);
@@ -127,11 +121,12 @@ impl Segment {
         for lists in [&mut self.names, &mut self.servers] {
             lists.terms.iter_mut().for_each(|term| *term = here(term));
         }
-        Self { terms: order.into_iter().map(|(term, _)| term).collect(), starts, entries, ..self }
+        Self { terms: order.into_iter().map(|(term, _)| term).collect(), with, starts, entries, ..self }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        let numbers = self.terms.capacity() + self.starts.capacity() + self.twins.capacity();
+        let of_terms = self.terms.capacity() + self.with.capacity() + self.starts.capacity();
+        let numbers = of_terms + self.twins.capacity();
         numbers * size_of::<u32>()
             + self.entries.capacity()
             + self.lengths.capacity() * size_of::<[u32; FIELDS]>()
@@ -199,6 +194,14 @@ fn put_entry(out: &mut Vec<u8>, distance: u32, counts: &FieldCounts) {
     if fields & ONES == 0 {
         counts.iter().filter(|count| **count > 0).for_each(|count| put_number(out, u32::from(*count)));
     }
+}
+
+/// What a segment has of its terms.
+struct ByTerm {
+    terms: Vec<TermId>,
+    with: Vec<u32>,
+    starts: Vec<u32>,
+    entries: Vec<u8>,
 }
 
 /// Makes segments, one after the other.
@@ -270,18 +273,14 @@ impl<'a> SegmentBuilder<'a> {
             self.next += 1;
         }
         let embeddings = self.embeddings.as_mut().map(EmbeddingsBuilder::take);
-        let (terms, starts, entries) = self.entries(&counted, &ends);
+        let ByTerm { terms, with, starts, entries } = self.by_term(&counted, &ends);
         names.terms.shrink_to_fit();
         servers.terms.shrink_to_fit();
-        Segment { terms, starts, entries, lengths, names, servers, twins: twins(tools), embeddings }
+        Segment { terms, with, starts, entries, lengths, names, servers, twins: twins(tools), embeddings }
     }
 
     /// By terms instead of by tools. Counted first, then filled: sorting would cost more.
-    fn entries(
-        &mut self,
-        counted: &[(TermId, FieldCounts)],
-        ends: &[usize],
-    ) -> (Vec<TermId>, Vec<u32>, Vec<u8>) {
+    fn by_term(&mut self, counted: &[(TermId, FieldCounts)], ends: &[usize]) -> ByTerm {
         self.slots.resize(self.dictionary.len(), NOWHERE);
         let mut terms: Vec<TermId> = Vec::new();
         for (term, _) in counted {
@@ -329,7 +328,8 @@ impl<'a> SegmentBuilder<'a> {
         }
         entries.shrink_to_fit();
         terms.shrink_to_fit();
-        (terms, starts, entries)
+        let with = places.windows(2).map(|range| range[1] - range[0]).collect();
+        ByTerm { terms, with, starts, entries }
     }
 }
 

@@ -137,7 +137,7 @@ fn many(servers: usize, each: usize) -> Vec<(String, Vec<Tool>)> {
         .collect()
 }
 
-fn group<'a>(server: &'a (String, Vec<Tool>)) -> Vec<(&'a str, &'a Tool)> {
+fn group(server: &(String, Vec<Tool>)) -> Vec<(&str, &Tool)> {
     server.1.iter().map(|tool| (server.0.as_str(), tool)).collect()
 }
 

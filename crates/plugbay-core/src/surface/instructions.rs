@@ -7,7 +7,7 @@ use super::{
     notice::{DETAILS, does_not_work, failed_unlisted, is_blank},
 };
 use crate::{
-    catalog::{FIRST_NAMES, Offer},
+    catalog::Offer,
     name::ServerName,
     signature::first_sentence,
     wire::{Members, string_value},
@@ -112,7 +112,7 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
     }
     let purpose = |server: ServerName| {
         let offer = snapshot.catalog.get(&server).map(|entry| &entry.offer);
-        let tools = || snapshot.names.own_names(&server, FIRST_NAMES);
+        let tools = || snapshot.names.first_own_names(&server);
         let purpose = offer.map(|offer| purpose(offer, tools));
         let failure = || failed_unlisted(snapshot, &server).map(|failure| one_line(&does_not_work(failure)));
         let mut purpose = purpose.or_else(failure).unwrap_or_default();
@@ -240,13 +240,10 @@ pub fn words_of(server: &ServerName, snapshot: &Snapshot) -> Option<String> {
 /// Its instructions, or what it calls itself, or those of its tools that may be used.
 pub(super) fn purpose(offer: &Offer, tools: impl FnOnce() -> Vec<String>) -> String {
     let instructions = offer.instructions.as_deref().map(without_headings).filter(|text| !text.is_empty());
-    instructions.or_else(|| told(offer, "description")).or_else(|| told(offer, "title")).unwrap_or_else(
-        || {
-            let mut names = tools();
-            names.truncate(FIRST_NAMES);
-            names.join(", ")
-        },
-    )
+    instructions
+        .or_else(|| told(offer, "description"))
+        .or_else(|| told(offer, "title"))
+        .unwrap_or_else(|| tools().join(", "))
 }
 
 /// What a server says of itself, the most telling first.

@@ -3,16 +3,16 @@
 use std::{
     borrow::Cow,
     ops::Deref,
-    sync::{Arc, OnceLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 use super::{
-    Layout, Names, Resources,
+    Found, Layout, Names, Resources,
     activate::{BYTES_PER_TOKEN, READ_TO_COUNT},
     names::NameRules,
 };
 use crate::{
-    catalog::Catalog,
+    catalog::{Catalog, FIRST_NAMES, Tools, summary},
     exposure::Exposure,
     name::{JOINT, ServerName},
     policy::Policy,
@@ -70,31 +70,47 @@ impl LazyNames {
         self.parts.catalog.iter().map(|(_, entry)| entry.offer.tools.bytes()).sum()
     }
 
-    /// The own names of those tools of a server that models may call, in the order of [`Names`]; the first of them at
-    /// least. Other servers' tools need no names for that, unless this server's depend on them.
-    pub(super) fn own_names(&self, server: &ServerName, least: usize) -> Vec<String> {
-        let known = if self.are_made() { None } else { self.parts.own_names(server, least) };
-        known.unwrap_or_else(|| self.for_model_of(server).map(|found| found.own_name().to_owned()).collect())
+    /// The first of the own names of those tools of a server that models may call, in the order of [`Names`]. Other
+    /// servers' tools need no names for that, unless this server's depend on them.
+    pub(super) fn first_own_names(&self, server: &ServerName) -> Vec<String> {
+        match self.parts.named_as_listed(server) {
+            Some((tools, policy)) if *policy == Policy::default() => tools.brief().first.clone(),
+            Some((tools, policy)) => {
+                let names = tools.names().into_iter().filter(|name| policy.may(name));
+                names.take(FIRST_NAMES).map(Cow::into_owned).collect()
+            }
+            None => self.own_names(server).take(FIRST_NAMES).map(str::to_owned).collect(),
+        }
+    }
+
+    /// The summary of a server: of those tools that models may call.
+    pub(super) fn summary(&self, server: &ServerName) -> Cow<'_, str> {
+        match self.parts.named_as_listed(server) {
+            Some((tools, policy)) if *policy == Policy::default() => Cow::Borrowed(tools.summary()),
+            Some((tools, policy)) => {
+                let names = tools.names();
+                summary(names.iter().map(AsRef::as_ref).filter(|name| policy.may(name))).into()
+            }
+            None => summary(self.own_names(server)).into(),
+        }
+    }
+
+    fn own_names<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a str> {
+        self.for_model_of(server).map(Found::own_name)
     }
 }
 
 impl Parts {
-    fn own_names(&self, server: &ServerName, least: usize) -> Option<Vec<String>> {
+    /// The tools of a server and which of them may be called, if each has its own name behind the server's: such names
+    /// stand in the order of the list, and are nobody else's.
+    fn named_as_listed(&self, server: &ServerName) -> Option<(&Tools, &Policy)> {
+        static PLAIN: LazyLock<Exposure> = LazyLock::new(Exposure::default);
         let tools = &self.catalog.get(server)?.offer.tools;
-        let plain = Exposure::default();
-        let exposure = self.layout.exposures.get(server).unwrap_or(&plain);
-        let Exposure { policy, bare, remote, rename, .. } = exposure;
-        let brief = tools.brief();
-        let longest = brief.longest_name? + server.as_str().len() + JOINT.len();
-        // Names that are exposed as they are stand in the order of the list, and are nobody else's.
-        let as_they_are = !bare && !remote && rename.is_empty() && longest <= self.rules.limit;
-        if !as_they_are || self.rules.identifiers || tools.have_ui() {
-            return None;
-        }
-        if *policy == Policy::default() && brief.first.len() >= least.min(brief.count) {
-            return Some(brief.into_owned().first);
-        }
-        Some(tools.names().into_iter().filter(|name| policy.may(name)).map(Cow::into_owned).collect())
+        let exposure = self.layout.exposures.get(server).unwrap_or(&PLAIN);
+        let longest = tools.brief().longest_name? + server.as_str().len() + JOINT.len();
+        let is_prefixed = !exposure.bare && !exposure.remote && exposure.rename.is_empty();
+        let as_listed = is_prefixed && !self.rules.identifiers && longest <= self.rules.limit;
+        (as_listed && !tools.have_ui()).then_some((tools, &exposure.policy))
     }
 
     /// The cost of many tools, if it follows from the sizes of their lists.

@@ -20,7 +20,6 @@ mod settings;
 mod skills;
 mod spelling;
 pub mod suite;
-mod summary;
 #[cfg(test)]
 mod tests;
 mod tool_list;

@@ -7,7 +7,6 @@ use super::{
     Layout, Snapshot,
     found::{Callable, Found},
     instructions::{one_line, own_words, words_of},
-    summary::summary,
 };
 use crate::{
     arguments::ResolvedTool,
@@ -54,8 +53,7 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
     if own.len() > TITLE {
         return own;
     }
-    let names = snapshot.names.own_names(server, usize::MAX);
-    let summary = summary(names.iter().map(String::as_str));
+    let summary = snapshot.names.summary(server);
     match (own.is_empty(), summary.is_empty()) {
         (false, false) => format!("{own}: {summary}"),
         // The same text whether it is still starting or has failed: a failure must not change the list.
@@ -63,7 +61,7 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
             format!("The tools of {server}, which has not listed them yet; introspect says why")
         }
         (true, true) => format!("The tools of {server}"),
-        _ => own + &summary,
+        _ => own + &*summary,
     }
 }
 

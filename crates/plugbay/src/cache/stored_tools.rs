@@ -92,7 +92,7 @@ impl ToolsPlace {
         }
         let (ui, visible) = (tools.have_ui(), !tools.have_hidden());
         let checksum = checksum(&body[start..]);
-        let brief = tools.brief().into_owned();
+        let brief = tools.brief_to_save();
         Some(Self { brief, ui, visible, start: start as u64, index: index as u64, checksum })
     }
 

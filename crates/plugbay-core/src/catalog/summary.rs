@@ -1,4 +1,4 @@
-//! What a server is for, gathered from the names of its tools.
+//! The summary of a server: what it is for, gathered from the names of its tools.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,7 +11,7 @@ const WORDS: usize = 16;
 
 /// `read_file`, `write_file` and `list_files` are `read write list: file`: without commas it is half as many
 /// tokens. What stands in front of every name says nothing, and what many names have in common comes first.
-pub(super) fn summary<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn summary<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<Vec<String>> = names.take(NAMES).map(words).filter(|name| !name.is_empty()).collect();
     while names.len() > 1 && names.iter().all(|name| name.len() > 1 && name[0] == names[0][0]) {
         for name in &mut names {
