@@ -144,7 +144,8 @@ impl Publisher {
             if previous.servers.get(name) == Some(identity) {
                 continue;
             }
-            match identity.as_ref().map_or(CachedLists::NoAnswer, |identity| self.cache.load(identity)) {
+            match identity.as_ref().map_or(CachedLists::NoAnswer, |identity| self.cache.load(name, identity))
+            {
                 CachedLists::Absent => self.waiting_since = Instant::now(),
                 CachedLists::NoAnswer => {
                     self.known.insert(name.clone());

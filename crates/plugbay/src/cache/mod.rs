@@ -56,6 +56,8 @@ pub enum CachedLists {
 pub enum Saved {
     /// It does not answer; lists that it has made before stay.
     NoAnswer,
+    /// Nothing new: the file is of an earlier version.
+    Again,
     /// What it lists for hosts that declare this, and when it confirmed that, in seconds since 1970.
     List { declared: Declaration, offer: Arc<Offer>, confirmed: u64 },
 }
@@ -72,8 +74,9 @@ impl Cache {
         Self { folder, writer: None }
     }
 
-    /// A file that cannot be parsed is moved aside and logged; it is never overwritten.
-    pub fn load(&self, identity: &str) -> CachedLists {
+    /// A file that cannot be parsed is moved aside and logged; it is never overwritten. One of an earlier version is
+    /// written anew in the background.
+    pub fn load(&mut self, server: &ServerName, identity: &str) -> CachedLists {
         let Some(path) = self.path(identity) else { return CachedLists::Absent };
         let stored = match Stored::open(&path) {
             Ok(stored) if stored.is_newer() => {
@@ -87,10 +90,14 @@ impl Cache {
                 return CachedLists::Absent;
             }
         };
-        stored.lists(&path).unwrap_or_else(|| {
+        let Some(lists) = stored.lists(&path) else {
             move_aside(&path);
-            CachedLists::Absent
-        })
+            return CachedLists::Absent;
+        };
+        if stored.is_older() && !matches!(lists, CachedLists::Absent) {
+            self.save(server, identity, Saved::Again);
+        }
+        lists
     }
 
     /// Writes in the background; [`Cache::finish`] waits for it.

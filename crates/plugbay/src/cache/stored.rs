@@ -50,8 +50,11 @@ impl Stored {
         if length <= SMALL {
             return Self::whole(&file);
         }
-        let mut beginning = vec![0; FIRST_LINE];
-        file.read_exact_at(&mut beginning, 0)?;
+        let mut beginning = beginning(&file)?;
+        if format(&beginning).is_some_and(|format| format > FORMAT) {
+            return Ok(beginning.into());
+        }
+        check_length(length)?;
         let end = first_line(&beginning).and_then(|(start, line)| start.checked_add(line.head));
         let Some(end) = end.filter(|end| *end as u64 <= length) else { return Self::whole(&file) };
         beginning.resize(end, 0);
@@ -59,9 +62,17 @@ impl Stored {
         Ok(Self { beginning: beginning.into(), file: Some(file) })
     }
 
-    /// Reads the whole file.
+    /// Reads the whole file, unless a newer version has written it.
     pub(super) fn read(path: &Path) -> io::Result<Self> {
-        Self::whole(&opened(path)?.0)
+        let (file, length) = opened(path)?;
+        if length > LARGEST {
+            let beginning = beginning(&file)?;
+            if format(&beginning).is_some_and(|format| format > FORMAT) {
+                return Ok(beginning.into());
+            }
+            check_length(length)?;
+        }
+        Self::whole(&file)
     }
 
     fn whole(file: &File) -> io::Result<Self> {
@@ -70,14 +81,14 @@ impl Stored {
         Ok(bytes.into())
     }
 
-    /// Whether a newer version of plugbay has written this. Nobody knows its shape but for the number of its format.
+    /// Whether a newer version of plugbay has written this. Nobody knows its shape but for its first bytes.
     pub(super) fn is_newer(&self) -> bool {
-        #[derive(Deserialize)]
-        struct Numbered {
-            format: u32,
-        }
-        let mut values = serde_json::Deserializer::from_slice(&self.beginning).into_iter::<Numbered>();
-        values.next().is_some_and(|first| first.is_ok_and(|first| first.format > FORMAT))
+        format(&self.beginning).is_some_and(|format| format > FORMAT)
+    }
+
+    /// Whether an earlier version has written this.
+    pub(super) fn is_older(&self) -> bool {
+        format(&self.beginning).is_some_and(|format| format < FORMAT)
     }
 
     /// What it has; `None` if it is damaged.
@@ -127,11 +138,34 @@ impl From<Vec<u8>> for Stored {
 fn opened(path: &Path) -> io::Result<(File, u64)> {
     let file = own::open(path)?;
     let length = file.metadata()?.len();
-    if length > LARGEST {
-        let why = format!("the file is larger than {} MiB", LARGEST >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-    }
     Ok((file, length))
+}
+
+fn check_length(length: u64) -> io::Result<()> {
+    if length <= LARGEST {
+        return Ok(());
+    }
+    let why = format!("the file is larger than {} MiB", LARGEST >> 20);
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, why))
+}
+
+/// The first bytes of a file that has at least so many.
+fn beginning(file: &File) -> io::Result<Vec<u8>> {
+    let mut beginning = vec![0; FIRST_LINE];
+    file.read_exact_at(&mut beginning, 0)?;
+    Ok(beginning)
+}
+
+/// The number of the format, with which files of every version begin: `{"format":6`.
+fn format(file: &[u8]) -> Option<u32> {
+    let mut rest = file;
+    for token in ["{", "\"format\"", ":"] {
+        rest = rest.trim_ascii_start().strip_prefix(token.as_bytes())?;
+    }
+    let rest = rest.trim_ascii_start();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = str::from_utf8(&rest[..digits]).ok().filter(|digits| !digits.is_empty())?;
+    Some(digits.parse().unwrap_or(u32::MAX))
 }
 
 /// The first line, and where the head begins. `None`: the file is of another version, or damaged.

@@ -31,6 +31,14 @@ fn list(host: &str, tool: &'static str, confirmed: u64) -> Saved {
     Saved::List { declared: kind(host), offer: offer(tool), confirmed }
 }
 
+/// As another process loads it.
+fn load(cache: &Cache, identity: &str) -> CachedLists {
+    let mut other = Cache::new(cache.folder.clone());
+    let lists = other.load(&ServerName::parse("s").unwrap(), identity);
+    other.finish();
+    lists
+}
+
 /// The kinds of hosts and the definition of the tool of each list.
 fn lists(cached: CachedLists) -> Vec<(Vec<String>, Bytes)> {
     let CachedLists::Lists(lists) = cached else { panic!("{cached:?}") };
@@ -45,15 +53,15 @@ fn cached_tool_definitions_keep_every_byte() {
     let folder = tempfile::tempdir().unwrap();
     let name = ServerName::parse("s").unwrap();
     let mut cache = Cache::new(Some(folder.path().join("deep/down")));
-    assert_eq!(cache.load("one"), CachedLists::Absent);
+    assert_eq!(load(&cache, "one"), CachedLists::Absent);
     cache.save(&name, "one", list(POOR, BIG, 1_800_000_000));
     cache.save(&name, "two", Saved::NoAnswer);
     cache.finish();
     let confirmed = 1_800_000_000;
     let known = KnownList { declared: vec![kind(POOR)], offer: offer(BIG), confirmed };
-    assert_eq!(cache.load("one"), CachedLists::Lists(vec![known]));
-    assert_eq!(cache.load("two"), CachedLists::NoAnswer);
-    assert_eq!(cache.load("three"), CachedLists::Absent);
+    assert_eq!(load(&cache, "one"), CachedLists::Lists(vec![known]));
+    assert_eq!(load(&cache, "two"), CachedLists::NoAnswer);
+    assert_eq!(load(&cache, "three"), CachedLists::Absent);
 }
 
 #[test]
@@ -64,7 +72,7 @@ fn two_processes_save_the_lists_for_their_kinds_of_hosts_in_one_file() {
         let mut cache = Cache::new(Some(folder.path().to_owned()));
         cache.save(&name, "x", saved);
         cache.finish();
-        lists(cache.load("x"))
+        lists(load(&cache, "x"))
     };
     save(list(POOR, BIG, 1));
     let rich_kind = kind(RICH).kind();
@@ -82,21 +90,33 @@ fn two_processes_save_the_lists_for_their_kinds_of_hosts_in_one_file() {
 }
 
 #[test]
-fn cache_files_of_the_version_before_are_read() {
+fn cache_files_of_earlier_versions_are_read_and_written_anew() {
     let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("servers/x.json");
     fs::create_dir(folder.path().join("servers")).unwrap();
     let cache = Cache::new(Some(folder.path().to_owned()));
-    let load = |text: &str| {
-        fs::write(folder.path().join("servers/x.json"), text).unwrap();
-        let cached = cache.load("x");
-        assert!(folder.path().join("servers/x.json").exists(), "it is not damaged");
-        cached
-    };
-    let old = format!(
-        r#"{{"format":4,"server":"s","confirmed":7,"dialect":{{"era":"modern","framing":"newline"}},"tools":[{BIG}],"capabilities":{{"tools":true}}}}"#
+    let list = format!(
+        r#""confirmed":7,"dialect":{{"era":"modern","framing":"newline"}},"tools":[{BIG}],"capabilities":{{"tools":true}}"#
     );
-    assert_eq!(lists(load(&old)), [(Vec::new(), Bytes::from(BIG))]);
-    assert_eq!(load(r#"{"format":4,"server":"s","confirmed":0,"capabilities":{}}"#), CachedLists::NoAnswer);
+    let known = Some(vec![(Vec::new(), Bytes::from(BIG))]);
+    for (file, expected) in [
+        (format!(r#"{{"format":4,"server":"s",{list}}}"#), &known),
+        (format!(r#"{{"format":5,"server":"s","lists":[{{{list}}}]}}"#), &known),
+        (r#"{"format":4,"server":"s","confirmed":0,"capabilities":{}}"#.to_owned(), &None),
+        (r#"{"format":5,"server":"s"}"#.to_owned(), &None),
+    ] {
+        fs::write(&path, &file).unwrap();
+        for written in [file.as_bytes(), br#"{"format":6,"#] {
+            assert!(fs::read(&path).unwrap().starts_with(written), "{file}");
+            match (load(&cache, "x"), expected) {
+                (CachedLists::NoAnswer, None) => {}
+                (cached, expected) => assert_eq!(Some(lists(cached)), *expected),
+            }
+        }
+    }
+    fs::write(&path, r#"{"format":3,"in":"another way"}"#).unwrap();
+    assert_eq!(load(&cache, "x"), CachedLists::Absent);
+    assert!(path.exists() && inspect(folder.path()).damaged.is_empty(), "it is old, not damaged");
 }
 
 #[test]
@@ -104,15 +124,32 @@ fn a_cache_file_of_a_newer_version_is_neither_used_nor_moved_nor_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("servers")).unwrap();
     let path = folder.path().join("servers/x.json");
-    let newer = format!(r#"{{"format":{},"lists":"in another way"}}"#, stored::FORMAT + 1);
-    fs::write(&path, &newer).unwrap();
+    let next = stored::FORMAT + 1;
+    let long = " of another shape".repeat(10_000);
+    for newer in [
+        format!(r#"{{"format":{next},"lists":"in another way"}}"#),
+        format!(r#"{{"format":{next},"lists":"in another way{long}"}}"#),
+        format!("{{\"format\":{next},\"head\":17}}\n{{\"server\":\"s\"}}{long}"),
+        format!("{{ \"format\" : {next}0, and no JSON behind it"),
+        format!(r#"{{"format":{}"#, u64::MAX),
+    ] {
+        fs::write(&path, &newer).unwrap();
+        let mut cache = Cache::new(Some(folder.path().to_owned()));
+        assert_eq!(load(&cache, "x"), CachedLists::Absent);
+        cache.save(&ServerName::parse("s").unwrap(), "x", list(POOR, BIG, 1));
+        cache.finish();
+        assert_eq!(fs::read_to_string(&path).unwrap(), newer);
+        let found = inspect(folder.path());
+        assert!(found.damaged.is_empty(), "{found:?}");
+    }
+    // Nor one that is too large to be read.
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(1 << 30).unwrap();
     let mut cache = Cache::new(Some(folder.path().to_owned()));
-    assert_eq!(cache.load("x"), CachedLists::Absent);
+    assert_eq!(load(&cache, "x"), CachedLists::Absent);
     cache.save(&ServerName::parse("s").unwrap(), "x", list(POOR, BIG, 1));
     cache.finish();
-    assert_eq!(fs::read_to_string(path).unwrap(), newer);
-    let found = inspect(folder.path());
-    assert!(found.damaged.is_empty(), "{found:?}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 30);
 }
 
 #[test]
@@ -126,12 +163,12 @@ fn a_pipe_or_device_in_the_place_of_a_cache_file_is_not_read() {
     let name = ServerName::parse("s").unwrap();
     let mut cache = Cache::new(Some(folder.path().to_owned()));
     for identity in ["pipe", "device"] {
-        assert_eq!(cache.load(identity), CachedLists::Absent);
+        assert_eq!(load(&cache, identity), CachedLists::Absent);
         cache.save(&name, identity, list(POOR, BIG, 1));
     }
     assert!(inspect(folder.path()).damaged.is_empty());
     cache.finish();
-    assert_eq!(lists(cache.load("pipe")), lists(cache.load("device")));
+    assert_eq!(lists(load(&cache, "pipe")), lists(load(&cache, "device")));
 }
 
 #[test]
@@ -143,7 +180,7 @@ fn a_list_is_not_cached_while_another_process_holds_the_lock() {
     assert_eq!(write(&job).unwrap_err().kind(), io::ErrorKind::TimedOut);
     drop(lock);
     write(&job).unwrap();
-    assert_eq!(lists(Cache::new(Some(folder.path().to_owned())).load("x")).len(), 1);
+    assert_eq!(lists(load(&Cache::new(Some(folder.path().to_owned())), "x")).len(), 1);
 }
 
 #[test]
@@ -153,7 +190,7 @@ fn a_damaged_cache_file_is_moved_aside_and_not_overwritten() {
     let path = folder.path().join("servers/x.json");
     fs::write(&path, "{\"format\":1,").unwrap();
     let cache = Cache::new(Some(folder.path().to_owned()));
-    assert_eq!(cache.load("x"), CachedLists::Absent);
+    assert_eq!(load(&cache, "x"), CachedLists::Absent);
     assert_eq!(fs::read_to_string(path.with_extension("json.corrupt")).unwrap(), "{\"format\":1,");
 }
 
@@ -172,7 +209,7 @@ fn the_tools_of_a_large_cache_file_are_read_when_they_are_needed() {
     let mut cache = Cache::new(Some(folder.path().to_owned()));
     cache.save(&name, "x", Saved::List { declared: kind(POOR), offer: many(2000), confirmed: 1 });
     cache.finish();
-    let CachedLists::Lists(lists) = cache.load("x") else { panic!() };
+    let CachedLists::Lists(lists) = load(&cache, "x") else { panic!() };
     let tools = &lists[0].offer.tools;
     assert!(!tools.are_read());
     assert_eq!((tools.len(), tools.bytes(), tools.names().len()), (2000, many(2000).tools.bytes(), 2000));
@@ -200,7 +237,7 @@ fn tools_that_are_damaged_in_the_cache_are_never_shown() {
         file[at] ^= 1;
         fs::write(&path, &file).unwrap();
         assert_eq!(inspect(folder.path()).damaged, [path.clone()]);
-        let CachedLists::Lists(lists) = cache.load("x") else { panic!() };
+        let CachedLists::Lists(lists) = load(&cache, "x") else { panic!() };
         assert!(lists[0].offer.tools.iter().next().is_none());
         assert_eq!(fs::read(path.with_extension("json.corrupt")).unwrap(), file);
         assert!(!path.exists());
@@ -218,7 +255,7 @@ fn a_cache_file_that_is_cut_off_anywhere_shows_no_tool() {
     let file = fs::read(&path).unwrap();
     for length in 0..file.len() {
         fs::write(&path, &file[..length]).unwrap();
-        if let CachedLists::Lists(lists) = cache.load("x") {
+        if let CachedLists::Lists(lists) = load(&cache, "x") {
             assert!(lists[0].offer.tools.iter().next().is_none(), "{length}");
         }
         assert!(!path.exists(), "{length}");
@@ -242,7 +279,7 @@ fn cached_tools_are_read_to_be_cleaned_only_if_they_have_hidden_characters() {
         let offer = described(character, count);
         cache.save(&name, "x", Saved::List { declared: kind(POOR), offer, confirmed: 1 });
         cache.finish();
-        let CachedLists::Lists(lists) = cache.load("x") else { panic!() };
+        let CachedLists::Lists(lists) = load(&cache, "x") else { panic!() };
         assert!(!lists[0].offer.tools.are_read());
         let offer = Offer::clone(&lists[0].offer).without_hidden();
         assert_eq!(offer.tools.are_read(), character != 'é', "{count}");
@@ -261,7 +298,7 @@ fn a_cached_list_says_what_was_left_out_of_it() {
     let saved = Saved::List { declared: kind(POOR), offer: Arc::clone(&offer), confirmed: 1 };
     cache.save(&ServerName::parse("s").unwrap(), "x", saved);
     cache.finish();
-    let CachedLists::Lists(lists) = cache.load("x") else { panic!() };
+    let CachedLists::Lists(lists) = load(&cache, "x") else { panic!() };
     assert_eq!(lists[0].offer, offer);
 }
 
@@ -282,7 +319,7 @@ fn a_cache_file_with_impossible_places_is_damaged() {
     for content in [long_head, far] {
         fs::write(&path, content).unwrap();
         assert_eq!(inspect(folder.path()).damaged, [path.clone()]);
-        if let CachedLists::Lists(lists) = cache.load("x") {
+        if let CachedLists::Lists(lists) = load(&cache, "x") {
             assert!(lists[0].offer.tools.iter().next().is_none());
         }
         assert!(!path.exists());
