@@ -7,7 +7,7 @@
 mod likeness;
 mod prefixes;
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Borrow, fmt, sync::Arc};
 
 pub use likeness::{is_slip, nearest};
 pub use prefixes::ServerPrefixes;
@@ -74,6 +74,12 @@ impl ServerName {
     }
 
     pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for ServerName {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -21,7 +21,7 @@ use plugbay_core::{
     host_registry::HostRegistry,
     name::ServerName,
     scope::{self, Launch, Scope, ScopeChoice},
-    surface::{Learned, Snapshot},
+    surface::Snapshot,
 };
 use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews};
 use plugbay_telemetry::{GatewayState, Telemetry};
@@ -186,7 +186,7 @@ impl App {
                 switched,
             },
             usage_counts: Arc::clone(&usage.counts),
-            learned: learned(Arc::clone(&usage), publisher.snapshots()),
+            learned: Arc::clone(&usage).learned(publisher.snapshots()),
             connected_hosts: ConnectedHosts::default(),
             table: embeddings::table,
             ranker: Arc::default(),
@@ -480,20 +480,6 @@ pub const GUARD_COMMAND: &str = "__guard";
 
 fn startable(settings: &Settings) -> impl Iterator<Item = (&ServerSettings, &ServerSpec)> {
     settings.servers.iter().filter_map(|server| Some((server, server.spec.as_ref().ok()?)))
-}
-
-/// Returns the most used tools for a conversation that begins.
-fn learned(
-    usage: Arc<Usage>,
-    snapshots: watch::Receiver<Snapshot>,
-) -> Arc<dyn Fn() -> Arc<Learned> + Send + Sync> {
-    Arc::new(move || {
-        let layout = Arc::clone(&snapshots.borrow().layout);
-        let may = |server: &ServerName, tool: &str| {
-            layout.exposures.get(server).is_some_and(|exposure| exposure.policy.may(tool))
-        };
-        Arc::new(usage.favourites(layout.settings.learn, may))
-    })
 }
 
 /// The servers of which one instance serves many sessions.

@@ -7,7 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use plugbay_core::{name::ServerName, surface::Learned, usage_counts::UsageCounts};
+use plugbay_core::{
+    name::ServerName,
+    surface::{Learned, Snapshot},
+    usage_counts::UsageCounts,
+};
+use tokio::sync::watch;
 
 use crate::{
     config::hex_digest,
@@ -39,6 +44,20 @@ impl Usage {
         let name = hex_digest(project.as_os_str().as_encoded_bytes());
         let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
         Self { file, counts: Arc::default(), aged: Mutex::default() }
+    }
+
+    /// Returns the most used tools for a conversation that begins.
+    pub fn learned(
+        self: Arc<Self>,
+        snapshots: watch::Receiver<Snapshot>,
+    ) -> Arc<dyn Fn() -> Arc<Learned> + Send + Sync> {
+        Arc::new(move || {
+            let layout = Arc::clone(&snapshots.borrow().layout);
+            let may = |server: &ServerName, tool: &str| {
+                layout.exposures.get(server).is_some_and(|exposure| exposure.policy.may(tool))
+            };
+            Arc::new(self.favourites(layout.settings.learn, may))
+        })
     }
 
     /// The most used of the allowed tools, at most this many.

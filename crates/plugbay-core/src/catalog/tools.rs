@@ -21,6 +21,8 @@ struct Shared {
     /// Those of a source have one from the beginning.
     brief: OnceLock<ToolsBrief>,
     summary: OnceLock<String>,
+    /// Some of them say something about apps.
+    ui: bool,
 }
 
 /// What is known of tools before they are read.
@@ -60,7 +62,7 @@ impl Tools {
             let _ = summary.set(std::mem::take(&mut brief.summary));
         }
         let source = Mutex::new(Some(source));
-        Self(Arc::new(Shared { made: OnceLock::new(), source, brief: brief.into(), summary }))
+        Self(Arc::new(Shared { made: OnceLock::new(), source, brief: brief.into(), summary, ui: false }))
     }
 
     /// Whether they are here, so that nobody has to wait for them.
@@ -108,7 +110,7 @@ impl Tools {
 
     /// Whether some of them say something about apps.
     pub fn have_ui(&self) -> bool {
-        self.0.made.get().is_some_and(|tools| tools.iter().any(|tool| tool.ui.is_some()))
+        self.0.ui
     }
 
     /// Whether it is known of tools that are not read that no definition has hidden characters.
@@ -148,8 +150,9 @@ impl From<Vec<Tool>> for Tools {
         tools.dedup_by(|a, b| a.name == b.name);
         tools.truncate(size_limit::ITEMS);
         tools.shrink_to_fit();
+        let ui = tools.iter().any(|tool| tool.ui.is_some());
         let (brief, summary) = Default::default();
-        Self(Arc::new(Shared { made: tools.into(), source: Mutex::default(), brief, summary }))
+        Self(Arc::new(Shared { made: tools.into(), source: Mutex::default(), brief, summary, ui }))
     }
 }
 

@@ -110,12 +110,11 @@ impl Hit {
 impl Engine {
     /// Builds the index. Each tool comes with the name of its server.
     pub fn build(tools: &[(&str, &Tool)], table: Option<Arc<EmbeddingTable>>) -> Self {
-        let of_servers = tools.chunk_by(|a, b| a.0 == b.0);
         let mut groups: Vec<Vec<(&str, &Tool)>> = Vec::new();
-        for of_server in of_servers {
-            match groups.last_mut().filter(|group| group.len() < GROUP && of_server.len() < GROUP) {
-                Some(group) => group.extend(of_server),
-                None => groups.push(of_server.to_vec()),
+        for of_servers in whole_servers(tools) {
+            match groups.last_mut().filter(|group| group.len() < GROUP && of_servers.len() < GROUP) {
+                Some(group) => group.extend(of_servers),
+                None => groups.push(of_servers.to_vec()),
             }
         }
         Self::of_groups(groups.into_iter().map(ToolGroup::New).collect(), None, table, one_after_the_other).0
@@ -305,19 +304,37 @@ impl Engine {
 
     /// Five hits should be five choices: what is nearly the same as a better hit goes behind the others.
     fn one_of_each_first(&self, hits: &mut Vec<Hit>) {
-        let mut seen: Vec<Hit> = Vec::new();
+        let mut seen: Vec<Hit> = Vec::with_capacity(hits.len());
+        let mut twins: Vec<u32> = Vec::with_capacity(hits.len());
         let mut again = Vec::new();
         for hit in hits.drain(..) {
-            let same = |other: &Hit| self.index.twin(other.tool) == self.index.twin(hit.tool);
-            if seen.iter().any(|other| same(other) && hit.score >= other.score * TWIN) {
+            let twin = self.index.twin(hit.tool);
+            let is_same = |(other, score): (&u32, f32)| *other == twin && hit.score >= score * TWIN;
+            if twins.iter().zip(seen.iter().map(|other| other.score)).any(is_same) {
                 again.push(hit);
             } else {
                 seen.push(hit);
+                twins.push(twin);
             }
         }
         hits.extend(seen);
         hits.extend(again);
     }
+}
+
+/// Cuts tools into the smallest parts of which each has all tools of its servers.
+fn whole_servers<'a, 't>(tools: &'a [(&'t str, &'t Tool)]) -> Vec<&'a [(&'t str, &'t Tool)]> {
+    let last: FxHashMap<&str, usize> =
+        tools.iter().enumerate().map(|(at, (server, _))| (*server, at)).collect();
+    let (mut parts, mut start, mut end) = (Vec::new(), 0, 0);
+    for (at, (server, _)) in tools.iter().enumerate() {
+        end = end.max(last[server]);
+        if at == end {
+            parts.push(&tools[start..=at]);
+            start = at + 1;
+        }
+    }
+    parts
 }
 
 fn embeddings_share(tools: usize) -> f32 {

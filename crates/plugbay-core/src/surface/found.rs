@@ -36,6 +36,13 @@ pub struct Target {
     pub quoted: Bytes,
 }
 
+impl Target {
+    pub(super) fn of(server: &ServerName, tool: &Tool) -> Self {
+        let quoted = tool.definition.slice(tool.name_span());
+        Self { server: server.clone(), tool: tool.name.clone(), quoted }
+    }
+}
+
 /// A tool that can be called by name.
 #[derive(Debug, Clone)]
 pub enum Callable<'s> {

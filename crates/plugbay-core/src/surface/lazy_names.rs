@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     ops::Deref,
-    sync::{Arc, LazyLock, OnceLock},
+    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
 };
 
 use super::{
@@ -24,24 +24,33 @@ use crate::{
 pub struct LazyNames {
     made: OnceLock<Names>,
     parts: Parts,
+    /// Those of an earlier catalog by the same rules, until these are made.
+    before: Mutex<Option<Arc<Self>>>,
 }
 
 /// What names are made of.
 #[derive(Debug, Default)]
-struct Parts {
-    catalog: Arc<Catalog>,
-    layout: Arc<Layout>,
-    resources: Arc<Resources>,
-    rules: NameRules,
+pub(super) struct Parts {
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) layout: Arc<Layout>,
+    pub(super) resources: Arc<Resources>,
+    pub(super) rules: NameRules,
 }
 
 impl LazyNames {
     pub(super) fn new(
         (catalog, layout, resources): (&Arc<Catalog>, &Arc<Layout>, &Arc<Resources>),
         rules: NameRules,
+        before: Option<Arc<Self>>,
     ) -> Self {
         let (catalog, layout, resources) = (Arc::clone(catalog), Arc::clone(layout), Arc::clone(resources));
-        Self { made: OnceLock::new(), parts: Parts { catalog, layout, resources, rules } }
+        let parts = Parts { catalog, layout, resources, rules };
+        Self { made: OnceLock::new(), parts, before: Mutex::new(before) }
+    }
+
+    /// Whether parts of them may be right for the next catalog too.
+    pub(super) fn are_kept_for_next(&self) -> bool {
+        self.made.get().is_some_and(|names| names.table.is_by_server())
     }
 
     /// Whether they are made, so that nobody has to wait for them.
@@ -52,12 +61,7 @@ impl LazyNames {
     /// The tools of servers that have no mode of their own: how many, and about what they cost a model together. Those
     /// for apps alone are kept from models by hosts.
     pub fn undecided(&self) -> Cost {
-        self.made
-            .get()
-            .is_none()
-            .then(|| self.parts.undecided_by_size())
-            .flatten()
-            .unwrap_or_else(|| Names::undecided(self))
+        self.parts.undecided_by_size().unwrap_or_else(|| Names::undecided(self))
     }
 
     /// At most so many tools have names.
@@ -104,21 +108,40 @@ impl Parts {
     /// The tools of a server and which of them may be called, if each has its own name behind the server's: such names
     /// stand in the order of the list, and are nobody else's.
     fn named_as_listed(&self, server: &ServerName) -> Option<(&Tools, &Policy)> {
-        static PLAIN: LazyLock<Exposure> = LazyLock::new(Exposure::default);
         let tools = &self.catalog.get(server)?.offer.tools;
-        let exposure = self.layout.exposures.get(server).unwrap_or(&PLAIN);
+        let exposure = self.exposure(server);
         let longest = tools.brief().longest_name? + server.as_str().len() + JOINT.len();
         let is_prefixed = !exposure.bare && !exposure.remote && exposure.rename.is_empty();
         let as_listed = is_prefixed && !self.rules.identifiers && longest <= self.rules.limit;
         (as_listed && !tools.have_ui()).then_some((tools, &exposure.policy))
     }
 
+    /// All servers in the order of the catalog, if that is so with each.
+    pub(super) fn servers_named_as_listed(&self) -> Option<Vec<(&ServerName, &Tools, &Exposure)>> {
+        let server = |(server, _)| Some((server, self.named_as_listed(server)?.0, self.exposure(server)));
+        self.catalog.iter().map(server).collect()
+    }
+
+    /// Whether a server has the same tools here, and appears in the same way.
+    pub(super) fn has_same(&self, server: &ServerName, tools: &Tools, exposure: &Exposure) -> bool {
+        let here = self.catalog.get(server).map(|entry| &entry.offer.tools);
+        here.is_some_and(|here| here.are_those(tools)) && self.exposure(server) == exposure
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.rules.limit
+    }
+
+    fn exposure(&self, server: &ServerName) -> &Exposure {
+        static PLAIN: LazyLock<Exposure> = LazyLock::new(Exposure::default);
+        self.layout.exposures.get(server).unwrap_or(&PLAIN)
+    }
+
     /// The cost of many tools, if it follows from the sizes of their lists.
     fn undecided_by_size(&self) -> Option<Cost> {
-        let plain = Exposure::default();
         let (mut tools, mut bytes) = (0, 0);
         for (server, entry) in self.catalog.iter() {
-            let exposure = self.layout.exposures.get(server).unwrap_or(&plain);
+            let exposure = self.exposure(server);
             if exposure.mode.is_some() {
                 continue;
             }
@@ -138,8 +161,11 @@ impl Deref for LazyNames {
     type Target = Names;
 
     fn deref(&self) -> &Names {
-        let Parts { catalog, layout, resources, rules } = &self.parts;
-        self.made.get_or_init(|| Names::new(catalog, layout, resources, *rules))
+        self.made.get_or_init(|| {
+            let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let before = before.as_ref().and_then(|before| Some((before.made.get()?, &before.parts)));
+            Names::new(&self.parts, before)
+        })
     }
 }
 

@@ -9,6 +9,7 @@ mod granted;
 mod instructions;
 mod lazy_names;
 mod listing;
+mod name_table;
 mod names;
 mod notice;
 mod own_skill;
@@ -149,13 +150,14 @@ impl Snapshot {
     /// Another catalog, of which parts may be the same as here: what was made of those is kept.
     #[must_use]
     pub fn followed_by(&self, catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
-        Self::made(catalog, layout, settled, Some(&self.index))
+        Self::made(catalog, layout, settled, Some(self))
     }
 
-    fn made(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool, before: Option<&Arc<Index>>) -> Self {
+    fn made(catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool, before: Option<&Self>) -> Self {
         let resources = Arc::new(Resources::new(&catalog, &layout));
-        let (names_by_rules, index) =
-            (Arc::new(NamesByRules::default()), Arc::new(Index::of(&catalog, &layout, before)));
+        let names_by_rules = before.map(|before| before.names_by_rules.next()).unwrap_or_default();
+        let index = Index::of(&catalog, &layout, before.map(|before| &before.index));
+        let (names_by_rules, index) = (Arc::new(names_by_rules), Arc::new(index));
         let rules = NameRules { limit: layout.name_limit, identifiers: false };
         let LimitedNames { names, tool_index } =
             names_by_rules.within(rules, &index, (&catalog, &layout, &resources));

@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
@@ -12,6 +12,8 @@ use super::{
     BuiltinTool, Layout, LazyNames, Resources, ToolIndex, ToolList,
     activate::cost,
     found::{Found, Target, described, with_own_pages},
+    lazy_names::Parts,
+    name_table::NameTable,
     search::Index,
     spelling::{Spelled, Spellings},
 };
@@ -27,10 +29,7 @@ use crate::{
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// In the order of exposed names, so that equal catalogs give equal bytes.
-    tools: Vec<Found>,
-    places: HashMap<String, usize>,
-    /// Where each tool that models may call stands by its number in the catalog; nowhere, if it got no name.
-    numbers: Vec<Option<u32>>,
+    pub(super) table: NameTable,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,
     /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
@@ -46,27 +45,42 @@ pub struct Names {
     unlisted_remotes: Vec<ServerName>,
     undecided: OnceLock<Cost>,
     list: OnceLock<ToolList>,
-    /// Where the tools of each server stand.
+    /// Where the tools of each server stand, if not in a block of its own.
     by_server: OnceLock<BTreeMap<ServerName, Vec<u32>>>,
 }
 
 impl Names {
-    pub(super) fn new(catalog: &Catalog, layout: &Layout, resources: &Resources, rules: NameRules) -> Self {
-        let NameRules { limit, identifiers } = rules;
+    /// `before` are names by the same rules, and of what they were made.
+    pub(super) fn new(parts: &Parts, before: Option<(&Self, &Parts)>) -> Self {
+        let Parts { catalog, layout, .. } = parts;
+        let servers = all_servers(catalog, layout);
+        let prefixes = Arc::new(ServerPrefixes::new(&servers));
+        let unlisted = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
+        let remotes = unlisted.clone().filter(|(_, exposure)| exposure.remote);
+        let unlisted_remotes = remotes.map(|(server, _)| server.clone()).collect();
+        let unlisted = unlisted.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
+        let names = Self { prefixes, unlisted, unlisted_remotes, ..Self::default() };
+        match NameTable::of_servers(parts, before) {
+            Some(table) => Self { table, ..names },
+            None => names.with_all(parts, &servers),
+        }
+    }
+
+    /// Gives each tool its name, as far as the names of others let it.
+    fn with_all(self, parts: &Parts, servers: &BTreeSet<ServerName>) -> Self {
+        let NameRules { limit, identifiers } = parts.rules;
         let mut numbers = Vec::new();
         let mut shown: Vec<NamedTool> = Vec::new();
-        for allowed in allowed(catalog, layout) {
+        for allowed in allowed(&parts.catalog, &parts.layout) {
             let number = is_for_model(allowed.1).then_some(numbers.len());
             numbers.extend(number.map(|_| None));
-            shown.push(NamedTool::new(number, allowed, resources, limit));
+            shown.push(NamedTool::new(number, allowed, &parts.resources, limit));
         }
-        let servers = all_servers(catalog, layout);
         if identifiers {
-            name_as_identifiers(&mut shown, &servers, limit);
+            name_as_identifiers(&mut shown, servers, limit);
         }
-        let prefixes = Arc::new(ServerPrefixes::new(&servers));
-        let shadowed = give_way_to_local(&mut shown, &prefixes);
-        let ambiguous = name_in_full(&mut shown, &prefixes);
+        let shadowed = give_way_to_local(&mut shown, &self.prefixes);
+        let ambiguous = name_in_full(&mut shown, &self.prefixes);
         let collisions = wanted_twice(&mut shown);
         shown.retain(|one| collisions.binary_search(&one.found.exposed).is_err());
         for (place, one) in (0..).zip(&shown) {
@@ -74,52 +88,29 @@ impl Names {
                 numbers[number] = Some(place);
             }
         }
-        let tools: Vec<Found> = shown.into_iter().map(|one| one.found).collect();
-        let places = tools.iter().enumerate().map(|(at, found)| (found.exposed.clone(), at)).collect();
-        let unlisted = layout.exposures.iter().filter(|(server, _)| catalog.get(server).is_none());
-        let remotes = unlisted.clone().filter(|(_, exposure)| exposure.remote);
-        let unlisted_remotes = remotes.map(|(server, _)| server.clone()).collect();
-        let unlisted = unlisted.map(|(server, exposure)| (server.clone(), exposure.policy.clone())).collect();
-        let (undecided, list, by_server) = Default::default();
-        Self {
-            tools,
-            places,
-            numbers,
-            collisions,
-            ambiguous,
-            shadowed,
-            prefixes,
-            spellings: Spellings::default(),
-            unlisted,
-            unlisted_remotes,
-            undecided,
-            list,
-            by_server,
-        }
+        let table = NameTable::of_all(shown.into_iter().map(|one| one.found).collect(), numbers);
+        Self { table, collisions, ambiguous, shadowed, ..self }
     }
 
     pub fn get(&self, exposed: &str) -> Option<&Found> {
-        self.places.get(exposed).map(|at| &self.tools[*at])
+        self.table.get(exposed)
     }
 
     /// A tool by its number in the catalog.
     pub(super) fn numbered(&self, number: u32) -> Option<&Found> {
-        let place = self.numbers.get(number as usize).copied().flatten()?;
-        self.tools.get(place as usize)
+        self.table.numbered(number)
     }
 
     pub(super) fn number(&self, exposed: &str) -> Option<u32> {
-        let place = u32::try_from(*self.places.get(exposed)?).ok()?;
-        let number = self.numbers.iter().position(|at| *at == Some(place))?;
-        u32::try_from(number).ok()
+        self.table.number(exposed)
     }
 
     pub(super) fn at(&self, place: u32) -> Option<&Found> {
-        self.tools.get(place as usize)
+        self.table.at(place)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Found> {
-        self.tools.iter()
+    pub fn iter(&self) -> impl Iterator<Item = &Found> + Clone {
+        self.table.iter()
     }
 
     /// Those that models may call.
@@ -128,11 +119,11 @@ impl Names {
     }
 
     pub fn len(&self) -> usize {
-        self.tools.len()
+        self.table.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+        self.len() == 0
     }
 
     /// All of them as one document, written once.
@@ -142,14 +133,18 @@ impl Names {
 
     /// The tools of one server.
     pub fn of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Found> {
-        let by_server = self.by_server.get_or_init(|| {
-            let mut places: BTreeMap<ServerName, Vec<u32>> = BTreeMap::new();
-            for (place, found) in (0..).zip(&self.tools) {
-                places.entry(found.target.server.clone()).or_default().push(place);
-            }
-            places
-        });
-        by_server.get(server).into_iter().flatten().map(|place| &self.tools[*place as usize])
+        let by_server = |_: &Self| {
+            self.by_server.get_or_init(|| {
+                let mut places: BTreeMap<ServerName, Vec<u32>> = BTreeMap::new();
+                for (place, found) in (0..).zip(self.iter()) {
+                    places.entry(found.target.server.clone()).or_default().push(place);
+                }
+                places
+            })
+        };
+        let scattered = Some(self).filter(|names| !names.table.is_by_server()).map(by_server);
+        let places = scattered.and_then(|places| places.get(server)).into_iter().flatten();
+        self.table.of(server).iter().chain(places.filter_map(|place| self.at(*place)))
     }
 
     /// Those of them that models may call.
@@ -160,8 +155,7 @@ impl Names {
     /// The tool that is meant by a name, of a server if that was given apart from it.
     pub fn meant(&self, name: &str, server: Option<&str>) -> Option<&Found> {
         let is_of = |found: &&Found| server.is_none_or(|server| found.target.server.as_str() == server);
-        let own =
-            || self.tools.iter().filter(is_of).find(|found| server.is_some() && found.target.tool == name);
+        let own = || self.iter().filter(is_of).find(|found| server.is_some() && found.target.tool == name);
         self.get(name).filter(is_of).or_else(own)
     }
 
@@ -169,7 +163,7 @@ impl Names {
     /// for apps alone are kept from models by hosts.
     pub fn undecided(&self) -> Cost {
         *self.undecided.get_or_init(|| {
-            let tools = self.tools.iter().filter(|found| found.mode.is_none() && found.is_for_model());
+            let tools = self.iter().filter(|found| found.mode.is_none() && found.is_for_model());
             Cost { tools: tools.clone().count(), tokens: cost(tools) }
         })
     }
@@ -248,24 +242,42 @@ pub(super) struct LimitedNames {
 
 /// Hosts differ in what a name may be; there are few such rules, and each has names of its own.
 #[derive(Debug, Default)]
-pub(super) struct NamesByRules(Mutex<BTreeMap<NameRules, LimitedNames>>);
+pub(super) struct NamesByRules {
+    made: Mutex<BTreeMap<NameRules, LimitedNames>>,
+    /// Those of an earlier catalog, whose parts may still be right.
+    before: BTreeMap<NameRules, Arc<LazyNames>>,
+}
 
 impl NamesByRules {
+    /// Names of the next catalog.
+    pub(super) fn next(&self) -> Self {
+        let mut before = self.before.clone();
+        for (rules, LimitedNames { names, .. }) in &*self.lock() {
+            if names.are_kept_for_next() {
+                before.insert(*rules, Arc::clone(names));
+            }
+        }
+        Self { made: Mutex::default(), before }
+    }
+
     pub(super) fn within(
         &self,
         rules: NameRules,
         index: &Arc<Index>,
         parts: (&Arc<Catalog>, &Arc<Layout>, &Arc<Resources>),
     ) -> LimitedNames {
-        let mut names_by_rules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let make = || {
-            let names = Arc::new(LazyNames::new(parts, rules));
+            let names = Arc::new(LazyNames::new(parts, rules, self.before.get(&rules).cloned()));
             LimitedNames {
                 tool_index: Arc::new(ToolIndex::new(Arc::clone(&names), Arc::clone(index))),
                 names,
             }
         };
-        names_by_rules.entry(rules).or_insert_with(make).clone()
+        self.lock().entry(rules).or_insert_with(make).clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<NameRules, LimitedNames>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -290,8 +302,7 @@ impl NamedTool {
         let full = name::expose(server, visible, limit);
         let exposed =
             if exposure.bare || exposure.remote { name::expose_bare(visible, limit) } else { full.clone() };
-        let quoted = tool.definition.slice(tool.name_span());
-        let target = Target { server: server.clone(), tool: tool.name.clone(), quoted };
+        let target = Target::of(server, tool);
         let found = Found {
             exposed,
             target,
@@ -314,6 +325,9 @@ impl NamedTool {
 /// Gives remote tools their full names where a local tool has the name, or where the name reads like one of a local
 /// server: a remote must not be able to take a local tool's calls. Returns the names given up.
 fn give_way_to_local(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<String> {
+    if !shown.iter().any(|one| one.remote) {
+        return Vec::new();
+    }
     let local: HashSet<String> =
         shown.iter().filter(|one| !one.remote).map(|one| name::folded(one.exposed())).collect();
     let mut shadowed = Vec::new();
