@@ -352,6 +352,7 @@ impl EmbeddingList {
     }
 
     /// The cosine of the angle between one of them and another.
+    #[inline]
     pub(super) fn cosine(&self, at: usize, other: &Embedding) -> f32 {
         let row = &self.bytes[at * self.dimensions..][..self.dimensions];
         let product = row.iter().zip(&other.0).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum::<i32>();

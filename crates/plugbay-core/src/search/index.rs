@@ -168,8 +168,21 @@ impl Index {
 
     /// The cosine of the angle between a tool and something else; `None` without a table.
     pub(super) fn cosine(&self, tool: u32, other: &Embedding) -> Option<f32> {
-        let PlacedSegment { start, segment } = self.segment_of(tool);
-        segment.embeddings.as_ref().map(|embeddings| embeddings.cosine((tool - start) as usize, other))
+        self.cosines(other)(tool)
+    }
+
+    /// The same for one tool after the other: neighbours are mostly in the same segment.
+    pub(super) fn cosines<'a>(&'a self, other: &'a Embedding) -> impl FnMut(u32) -> Option<f32> {
+        let mut here: Option<&PlacedSegment> = None;
+        move |tool| {
+            let has = |placed: &&PlacedSegment| {
+                tool.checked_sub(placed.start).is_some_and(|at| (at as usize) < placed.segment.len())
+            };
+            let placed = here.filter(has).unwrap_or_else(|| self.segment_of(tool));
+            here = Some(placed);
+            let embeddings = placed.segment.embeddings.as_ref()?;
+            Some(embeddings.cosine((tool - placed.start) as usize, other))
+        }
     }
 
     /// The first tool of the same server with the same name.

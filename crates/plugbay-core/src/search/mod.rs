@@ -294,8 +294,9 @@ impl Engine {
         let perfect: f32 = part.terms.iter().map(|term| term.weight * self.index.rarity(term.id)).sum();
         let whole = best.powf(1.0 - PERFECTION) * perfect.max(f32::MIN_POSITIVE).powf(PERFECTION);
         let share = embeddings_share(self.index.len());
+        let mut cosine = self.index.cosines(embedding);
         hits.retain_mut(|hit| {
-            let cosine = self.index.cosine(hit.tool, embedding).unwrap_or_default().max(0.0);
+            let cosine = cosine(hit.tool).unwrap_or_default().max(0.0);
             let named = spoken && hit.score > 0.0;
             hit.score = (1.0 - share) * hit.score / whole + share * cosine;
             named || cosine >= enough
