@@ -122,7 +122,7 @@ impl Framer {
         let read = self.buffer.len();
         let size = match self.chunk {
             // Room for a message like the last one, or for much more than there is: each step leaves a hole in the heap.
-            _ if read >= LARGEST_CHUNK => self.largest(read) + LARGEST_CHUNK,
+            _ if read >= LARGEST_CHUNK => self.largest(read) + LARGEST_CHUNK + PAGE,
             LARGEST_CHUNK => LARGE_BUFFER,
             chunk => read + chunk,
         };

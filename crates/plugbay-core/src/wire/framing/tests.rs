@@ -114,6 +114,26 @@ fn memory_stays_near_the_limit_without_newlines() {
     assert!(framer.buffer.capacity() < 2_500_000, "{}", framer.buffer.capacity());
 }
 
+#[test]
+fn one_buffer_of_the_limits_size_is_enough() {
+    const LIMIT: usize = 4 << 20;
+    let mut framer = Framer::new(LIMIT);
+    let mut largest = None;
+    for read in [LIMIT / 2, LIMIT / 2 - 2000, 1500, 499] {
+        for part in vec![b'x'; read].chunks(LARGEST_CHUNK) {
+            let buffer = framer.buffer();
+            buffer.extend_from_slice(part);
+            let place = (framer.size >= LIMIT).then(|| framer.buffer.as_ptr());
+            framer.filled(part.len());
+            assert_eq!(framer.take(), None);
+            assert!(largest.is_none() || largest == place, "copied at {}", framer.buffer.len());
+            largest = place;
+        }
+    }
+    framer.buffer();
+    assert_eq!(largest, Some(framer.buffer.as_ptr()), "copied at the limit");
+}
+
 proptest! {
     #[test]
     fn cuts_do_not_matter(cuts in prop::collection::vec(1usize..30, 1..20)) {
