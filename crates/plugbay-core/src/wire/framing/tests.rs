@@ -106,12 +106,17 @@ fn an_overlong_message_is_dropped_whole_and_the_stream_goes_on() {
 }
 
 #[test]
-fn memory_stays_near_the_limit_without_newlines() {
-    let mut framer = Framer::new(100_000);
-    for _ in 0..10_000 {
-        let _ = feed(&mut framer, &[b'x'; 1000]);
+fn no_message_holds_the_buffer_of_an_overlong_one() {
+    let mut framer = Framer::new(4 << 20);
+    let mut small = None;
+    for _ in 0..40 {
+        assert_eq!(feed(&mut framer, &[b'x'; LARGEST_CHUNK]), []);
     }
-    assert!(framer.buffer.capacity() < 2_500_000, "{}", framer.buffer.capacity());
+    for item in feed(&mut framer, b"\n{}\n") {
+        small = Some(item);
+    }
+    assert_eq!(small, Some(message("{}")));
+    assert!(framer.size <= LARGE_BUFFER && framer.buffer.capacity() <= LARGE_BUFFER, "{}", framer.size);
 }
 
 #[test]
