@@ -32,7 +32,7 @@ git     mcpflip         prashant-DS/mcpflip     a954c9f331247557ae1ca548ced4b692
 '
 
 install_crate() { # DIR PACKAGE VERSION
-    CARGO_TARGET_DIR=$dir/build nice -n 19 cargo install --locked --root "$1" "$2@$3"
+    CARGO_TARGET_DIR=$dir/build cargo install --locked --root "$1" "$2@$3"
 }
 
 install_npm() {
