@@ -3,15 +3,14 @@
 #
 # Usage: bench/rivals/install.sh [DIR] [NAME]...
 #
-# DIR is `target/rivals` unless given. NAMEs pick some of the list below. What is there already is left alone. An install that
+# DIR is `plugbay-rivals` in the user's cache folder unless given. NAMEs pick some of the list below. What is there already is left alone. An install that
 # fails is reported at the end and does not stop the others; its output is in DIR/NAME/install.log. Rust gateways are built
 # with their own release profile, one after the other, and take an hour on two cores.
 #
 # Needs cargo, git, npm and python3. Exit code 1: an install failed.
 set -u
 
-root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
-dir=${1:-$root/target/rivals}
+dir=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/plugbay-rivals}
 [ $# -gt 0 ] && shift
 mkdir -p "$dir" && dir=$(CDPATH='' cd -- "$dir" && pwd) || exit 1
 
@@ -33,7 +32,7 @@ git     mcpflip         prashant-DS/mcpflip     a954c9f331247557ae1ca548ced4b692
 '
 
 install_crate() { # DIR PACKAGE VERSION
-    CARGO_TARGET_DIR=$dir/build nice -n 19 cargo install --locked --root "$1" "$2@$3"
+    CARGO_TARGET_DIR=$dir/build cargo install --locked --root "$1" "$2@$3"
 }
 
 install_npm() {
@@ -48,7 +47,7 @@ install_pypi() {
 install_git() {
     [ -d "$1/source" ] || git clone --quiet "https://github.com/$2" "$1/source" || return 1
     mkdir -p "$1/bin"
-    (cd "$1/source" && git checkout --quiet "$3" && "build_$name" "$1")
+    (cd "$1/source" && { git checkout --quiet "$3" || { git fetch --quiet && git checkout --quiet "$3"; }; } && "build_$name" "$1")
 }
 
 build_1mcp() {
@@ -61,7 +60,7 @@ build_1mcp() {
 }
 
 build_switchboard() {
-    npm install --no-audit --no-fund --ignore-scripts && npm rebuild esbuild && npm run build &&
+    npm ci --no-audit --no-fund --ignore-scripts && npm rebuild esbuild && npm run build &&
         ln -sf ../source/dist/index.js "$1/bin/switchboard" && chmod +x dist/index.js
 }
 

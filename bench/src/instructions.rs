@@ -63,7 +63,8 @@ pub(crate) fn run(args: &[String]) -> Outcome<()> {
         output::show("skipped: valgrind is not installed");
         return Ok(());
     }
-    let stored = read(&options.stored)?;
+    let stored = read(&options.stored);
+    let stored = if options.update { stored.unwrap_or_default() } else { stored? };
     let here = Stored { compiler: compiler()?, architecture: std::env::consts::ARCH.to_owned(), ..count()? };
     if options.update {
         let text = serde_json::to_string_pretty(&here)?;
@@ -96,10 +97,9 @@ fn parse(args: &[String]) -> Outcome<Option<Options>> {
 }
 
 fn read(file: &Path) -> Outcome<Stored> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?),
-        Err(_) => Ok(Stored::default()),
-    }
+    let text = fs::read_to_string(file)
+        .map_err(|error| format!("{}: {error}; --update writes it", file.display()))?;
+    Ok(serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?)
 }
 
 fn count() -> Outcome<Stored> {

@@ -135,7 +135,7 @@ fn measure(rival: &Rival, part: Part, options: &Options) -> Outcome<Value> {
     match part {
         Part::CallsStdio => calls(Transport::Stdio),
         Part::CallsHttp => calls(Transport::Http),
-        Part::Start => Ok(start::measure(rival, options.effort)),
+        Part::Start => start::measure(rival, options.effort),
         Part::Memory => memory::measure(rival, options.effort),
         Part::Tokens => tokens::measure(rival),
         Part::Faults => Ok(faults::measure(rival)),

@@ -2,7 +2,7 @@
 
 use std::{
     env, io,
-    path::Path,
+    path::{self, Path, PathBuf},
     process::{Command, Output},
     thread,
     time::Instant,
@@ -27,7 +27,16 @@ pub(crate) fn test() -> Result<(), String> {
         Some(setup) => installed(wanted, setup.join().map_err(|_| "it panicked")?),
         None => Ok(EndToEnd::Off),
     })?;
-    step("tests", || test_workspace(end_to_end))
+    // `all-targets` has the same tests as `cargo test`, and the programs besides.
+    step("build", || run("cargo", &["build", "--workspace", "--all-targets", "--locked"]))?;
+    // Waits for time limits most of the time, so the tests need not wait for it.
+    let torture = cfg!(target_os = "linux").then(|| thread::spawn(torture));
+    step("tests", || test_workspace(end_to_end))?;
+    let Some(torture) = torture else {
+        println!("skipped: the torture suite, which needs Linux");
+        return Ok(());
+    };
+    step("torture", || kept(&torture.join().map_err(|_| "it panicked")?.map_err(|error| error.to_string())?))
 }
 
 /// How the end-to-end tests are run.
@@ -106,6 +115,22 @@ fn test_workspace(end_to_end: EndToEnd) -> Result<(), String> {
         EndToEnd::Required => command.env(E2E, "required"),
     };
     wait(&mut command)
+}
+
+/// Plays the short form of the torture suite.
+fn torture() -> io::Result<Output> {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let programs = path::absolute(target.join("debug"))?;
+    Command::new(programs.join("plugbay-torture"))
+        .args(["--quick", "--gateway"])
+        .arg(programs.join("plugbay"))
+        .output()
+}
+
+/// Whether every rule was kept.
+fn kept(Output { status, stdout, stderr }: &Output) -> Result<(), String> {
+    print!("{}{}", String::from_utf8_lossy(stderr), String::from_utf8_lossy(stdout));
+    if status.success() { Ok(()) } else { Err(format!("plugbay-torture: {status}")) }
 }
 
 fn run(program: &str, args: &[&str]) -> Result<(), String> {

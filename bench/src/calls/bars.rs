@@ -68,7 +68,7 @@ pub(crate) fn render(bars: &[Bar]) -> String {
 fn limits(size: Size) -> (f64, f64) {
     match size {
         Size::Small => (2.0, 2.0),
-        Size::Medium | Size::Large => (1.3, 1.5),
+        Size::Medium | Size::Large => (1.3, 1.8),
     }
 }
 

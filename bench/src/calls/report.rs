@@ -47,30 +47,31 @@ pub(crate) fn text(conditions: &Conditions, rows: &[Row], bars: &[Bar]) -> Strin
 }
 
 pub(crate) fn json(conditions: &Conditions, rows: &[Row], bars: &[Bar]) -> Value {
-    let row = |row: &Row| {
-        json!({
-            "size": row.case.size.bytes(),
-            "kind": row.case.kind.label(),
-            "in_flight": row.case.in_flight,
-            "route": row.target,
-            "p50_us": row.p50_us,
-            "p50_spread": row.p50_spread,
-            "p50_to_direct": row.p50_to_direct,
-            "p50_to_pump": row.p50_to_pump,
-            "cpu_us": row.cpu_us,
-            "cpu_to_pump": row.cpu_to_pump,
-            "calls_per_second": row.calls_per_second,
-            "mb_per_second": megabytes_per_second(row),
-            "byte_identical": !row.rewritten,
-        })
-    };
     json!({
         "section": "calls",
         "rounds": conditions.rounds,
         "one_core": conditions.cores == Cores::One,
         "load": conditions.loads,
-        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        "rows": rows.iter().map(row_json).collect::<Vec<_>>(),
         "bars": bars.iter().map(Bar::json).collect::<Vec<_>>(),
+    })
+}
+
+pub(crate) fn row_json(row: &Row) -> Value {
+    json!({
+        "size": row.case.size.bytes(),
+        "kind": row.case.kind.label(),
+        "in_flight": row.case.in_flight,
+        "route": row.target,
+        "p50_us": row.p50_us,
+        "p50_spread": row.p50_spread,
+        "p50_to_direct": row.p50_to_direct,
+        "p50_to_pump": row.p50_to_pump,
+        "cpu_us": row.cpu_us,
+        "cpu_to_pump": row.cpu_to_pump,
+        "calls_per_second": row.calls_per_second,
+        "mb_per_second": megabytes_per_second(row),
+        "byte_identical": !row.rewritten,
     })
 }
 

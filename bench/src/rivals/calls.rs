@@ -189,16 +189,7 @@ fn label(case: &Case) -> String {
 }
 
 fn row(row: &Row) -> Value {
-    json!({
-        "case": label(&row.case),
-        "route": row.target,
-        "p50_us": row.p50_us,
-        "p50_spread": row.p50_spread,
-        "p50_to_direct": row.p50_to_direct,
-        "p50_to_pump": row.p50_to_pump,
-        "cpu_us": row.cpu_us,
-        "cpu_to_pump": row.cpu_to_pump,
-        "calls_per_second": row.calls_per_second,
-        "byte_identical": !row.rewritten,
-    })
+    let mut object = report::row_json(row);
+    object["case"] = label(&row.case).into();
+    object
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::Outcome;
+use crate::answer::envelope;
 use crate::http::client::{Connection, Endpoint};
 use crate::lines::Lines;
 
@@ -48,9 +49,22 @@ impl Reply {
     }
 }
 
+/// A message and when it was here.
+pub(crate) struct Received {
+    pub(crate) message: Vec<u8>,
+    pub(crate) at: Instant,
+}
+
+impl Received {
+    fn now(message: &[u8]) -> Self {
+        let at = Instant::now();
+        Self { message: message.to_vec(), at }
+    }
+}
+
 pub(crate) struct Link {
     way: Way,
-    messages: Receiver<Vec<u8>>,
+    messages: Receiver<Received>,
     next_id: u64,
 }
 
@@ -65,7 +79,7 @@ struct Http {
     streamed: bool,
     session: Option<String>,
     idle: Arc<Mutex<Vec<Connection>>>,
-    received: Sender<Vec<u8>>,
+    received: Sender<Received>,
 }
 
 impl Link {
@@ -74,7 +88,7 @@ impl Link {
         thread::spawn(move || {
             let mut lines = Lines::new(stdout);
             while let Ok(Some(line)) = lines.next() {
-                if received.send(line.to_vec()).is_err() {
+                if received.send(Received::now(line)).is_err() {
                     break;
                 }
             }
@@ -105,16 +119,19 @@ impl Link {
     }
 
     /// The next message that is not the gateway's own request or notification.
-    pub(crate) fn receive(&mut self, until: Instant) -> Result<Vec<u8>, Reply> {
+    pub(crate) fn receive(&mut self, until: Instant) -> Result<Received, Reply> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let message = self.messages.recv_timeout(left).map_err(|error| match error {
+            let received = self.messages.recv_timeout(left).map_err(|error| match error {
                 RecvTimeoutError::Timeout => Reply::Missing,
                 RecvTimeoutError::Disconnected => Reply::Closed,
             })?;
-            match serde_json::from_slice::<Value>(&message) {
-                Ok(value) if value["method"].is_string() => self.answer(&value),
-                _ => return Ok(message),
+            // A large answer is not parsed: that would be time of the driver.
+            if !envelope(&received.message).is_ok_and(|fields| fields.contains_key("method")) {
+                return Ok(received);
+            }
+            if let Ok(request) = serde_json::from_slice(&received.message) {
+                self.answer(&request);
             }
         }
     }
@@ -131,11 +148,11 @@ impl Link {
     pub(crate) fn answer_to(&mut self, id: u64, limit: Duration) -> Reply {
         let until = Instant::now() + limit;
         loop {
-            let message = match self.receive(until) {
-                Ok(message) => message,
+            let received = match self.receive(until) {
+                Ok(received) => received,
                 Err(reply) => return reply,
             };
-            let Ok(mut message) = serde_json::from_slice::<Value>(&message) else { continue };
+            let Ok(mut message) = serde_json::from_slice::<Value>(&received.message) else { continue };
             if message["id"] != id {
                 continue;
             }
@@ -249,11 +266,10 @@ impl Http {
         thread::spawn(move || {
             let connection = pop(&idle).map_or_else(|| Connection::open(&endpoint, session.as_deref()), Ok);
             let Ok(mut connection) = connection else { return };
-            let answer =
-                connection.send(&message).and_then(|()| connection.receive_any().map(<[u8]>::to_vec));
+            let answer = connection.send(&message).and_then(|()| connection.receive_any().map(Received::now));
             if let Ok(answer) = answer {
                 idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-                if !answer.is_empty() && !streamed {
+                if !answer.message.is_empty() && !streamed {
                     let _ = received.send(answer);
                 }
             }

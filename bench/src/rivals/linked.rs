@@ -9,6 +9,7 @@ use crate::answer::{Message, check};
 use crate::batch::Done;
 use crate::calls::case::Case;
 use crate::payload::Payload;
+use crate::rivals::link::Received;
 use crate::rivals::running::{Rival, Running};
 use crate::rounds::OpenRoute;
 use crate::sandbox::{Sandbox, Server};
@@ -61,12 +62,11 @@ impl OpenRoute for Linked<'_> {
                 unsent -= 1;
             }
             let answer = self.running.link.receive(Instant::now() + ANSWER);
-            let answer = answer.map_err(|reply| format!("a call: {reply:?}"))?;
-            let now = Instant::now();
-            let Message::Answer { id, exact } = check(&answer, self.payload, full_check)? else { continue };
+            let Received { message, at } = answer.map_err(|reply| format!("a call: {reply:?}"))?;
+            let Message::Answer { id, exact } = check(&message, self.payload, full_check)? else { continue };
             let place = waiting.iter().position(|(waiting, _)| *waiting == id);
             let (_, sent) = waiting.swap_remove(place.ok_or_else(|| format!("an answer to {id}"))?);
-            done.latencies.push(now - sent);
+            done.latencies.push(at - sent);
             done.rewritten += usize::from(!exact);
         }
         done.elapsed = began.elapsed();

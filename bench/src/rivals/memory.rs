@@ -8,6 +8,7 @@ use crate::Outcome;
 use crate::payload::Kind;
 use crate::process::megabytes;
 use crate::rivals::Effort;
+use crate::rivals::link::shortened;
 use crate::rivals::running::{Rival, Running};
 use crate::sandbox::{Sandbox, Server};
 
@@ -80,10 +81,10 @@ fn call_all(running: &mut Running<'_>, servers: &[Server], calls: usize) -> Outc
 fn take_all(running: &mut Running<'_>, waiting: &mut std::collections::VecDeque<u64>) -> Outcome<()> {
     let until = Instant::now() + ANSWER;
     while !waiting.is_empty() {
-        let message = running.link.receive(until).map_err(|reply| format!("a call: {reply:?}"))?;
-        let message: Value = serde_json::from_slice(&message)?;
-        if message["result"].is_null() {
-            return Err(format!("a call failed: {}", message["error"]).into());
+        let received = running.link.receive(until).map_err(|reply| format!("a call: {reply:?}"))?;
+        let message: Value = serde_json::from_slice(&received.message)?;
+        if message["result"].is_null() || message["result"]["isError"] == true {
+            return Err(format!("a call failed: {}", shortened(&message)).into());
         }
         waiting.retain(|id| message["id"] != *id);
     }

@@ -17,7 +17,7 @@ and what is stored already is not measured again. `page` writes the documentatio
   --check              only start each gateway and call a tool of two servers; stores nothing
   --quick              few rounds, for a first look; a later full run measures again
   --again              measure what is stored as well
-  --installed DIR      where install.sh put the gateways (default target/rivals)
+  --installed DIR      where install.sh put the gateways (default: where it puts them)
   --gateway PATH       the plugbay binary (default: build it with cargo)
   --results FILE       default bench/rivals/results/results.json
   --descriptions DIR   default bench/rivals
@@ -98,7 +98,7 @@ impl Options {
             again: false,
             json: false,
             gateway: None,
-            installed: root.join("target/rivals"),
+            installed: installed()?,
             results: bench.join("rivals/results/results.json"),
             descriptions: bench.join("rivals"),
             data: search::default_folder(),
@@ -143,6 +143,13 @@ impl Options {
 }
 
 /// A misspelt part would otherwise measure nothing and look like success.
+/// Where `install.sh` puts the gateways unless told otherwise.
+fn installed() -> Outcome<PathBuf> {
+    let folder = |key: &str| std::env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    Ok(cache.ok_or("neither XDG_CACHE_HOME nor HOME is set")?.join("plugbay-rivals"))
+}
+
 fn known_parts(names: Vec<String>) -> Outcome<Vec<String>> {
     match names.iter().find(|name| Part::ALL.iter().all(|part| part.label() != *name)) {
         Some(unknown) => Err(format!("there is no part {unknown}; see rivals --help").into()),

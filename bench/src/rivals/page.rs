@@ -41,6 +41,9 @@ impl Entry<'_> {
     }
 }
 
+/// A figure and the gateway that has it.
+type Best<'a> = (f64, &'a str);
+
 pub(crate) fn write(results: &Results, docs: &Path) -> Outcome<()> {
     let whole = results.whole();
     let entries = whole["rivals"].as_object().ok_or("there are no results")?;
@@ -130,15 +133,19 @@ fn section(topic: &Topic, entries: &[Entry<'_>]) -> String {
 fn reading(entries: &[Entry<'_>]) -> String {
     let mut page = "## Reading\n\n".to_owned();
     let topics = columns::topics();
-    let total: usize = topics.iter().map(|topic| topic.columns.len()).sum();
-    let mut behind = Vec::new();
-    for topic in &topics {
-        behind.extend(topic.columns.iter().filter_map(|column| beaten(topic, column, entries)));
-    }
+    let columns = topics.iter().flat_map(|topic| topic.columns.iter().map(move |column| (topic, column)));
+    let compared: Vec<_> = columns
+        .filter_map(|(topic, column)| {
+            Some((topic, column, best(column, entries, true)?, best(column, entries, false)?))
+        })
+        .collect();
+    let behind: Vec<String> = compared.iter().filter_map(|compared| beaten(*compared)).collect();
     let _ = writeln!(
         page,
-        "plugbay, in one of its modes, is first in {} of {total} columns of figures. In the others:\n",
-        total - behind.len()
+        "plugbay, in one of its modes, is first in {} of the {} columns in which it and another gateway have a figure. \
+         In the others:\n",
+        compared.len() - behind.len(),
+        compared.len()
     );
     for line in behind {
         let _ = writeln!(page, "- {line}");
@@ -148,16 +155,15 @@ fn reading(entries: &[Entry<'_>]) -> String {
     page
 }
 
-fn beaten(topic: &Topic, column: &Column, entries: &[Entry<'_>]) -> Option<String> {
-    let best = |ours: bool| {
-        let values = entries.iter().filter(|entry| entry.is_ours() == ours && entry.is_measured());
-        let values = values.filter_map(|entry| Some((column.value(entry)?, entry.name)));
-        values.min_by(|(a, _), (b, _)| column.cost(*a).total_cmp(&column.cost(*b)))
-    };
-    let (their, name) = best(false)?;
-    let Some((our, _)) = best(true) else {
-        return Some(format!("{}, {}: plugbay was not measured", topic.title, column.title));
-    };
+/// The best figure of ours or of the others, and whose it is.
+fn best<'a>(column: &Column, entries: &[Entry<'a>], ours: bool) -> Option<Best<'a>> {
+    let entries = entries.iter().filter(|entry| entry.is_ours() == ours && entry.is_measured());
+    let figures = entries.filter_map(|entry| Some((column.value(entry)?, entry.name)));
+    figures.min_by(|(a, _), (b, _)| column.cost(*a).total_cmp(&column.cost(*b)))
+}
+
+/// Says so if another gateway is first.
+fn beaten((topic, column, (our, _), (their, name)): (&Topic, &Column, Best<'_>, Best<'_>)) -> Option<String> {
     let shown = |value| column.shown(Some(value));
     (column.cost(their) < column.cost(our)).then(|| {
         format!("{}, {}: {name} {}, plugbay {}", topic.title, column.title, shown(their), shown(our))

@@ -21,8 +21,11 @@ const CATALOG: &str = "real";
 const READY: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// A gateway that is slower answers fewer queries; the result says how many.
-const QUERYING: Duration = Duration::from_secs(20);
+/// So many queries, evenly taken from all sets, are put to every gateway.
+const QUERIES: usize = 200;
+
+/// For all of them.
+const QUERYING: Duration = Duration::from_secs(120);
 
 /// `None` for a gateway without a search.
 pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Value> {
@@ -32,7 +35,8 @@ pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Val
     let catalog = catalog.ok_or_else(|| format!("{} has no catalog {CATALOG}", data.display()))?;
     let names = names(catalog, search);
     let queries: Vec<_> = catalog.sets.iter().flat_map(|set| &set.queries).collect();
-    let queries = &queries[..queries.len().min(effort.pick(40, usize::MAX))];
+    let step = queries.len().div_ceil(effort.pick(40, QUERIES)).max(1);
+    let queries: Vec<_> = queries.into_iter().step_by(step).collect();
 
     let sandbox = Sandbox::new()?;
     let mut running = rival.start(&sandbox, &servers(catalog, data), READY)?;
@@ -41,13 +45,17 @@ pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Val
 
     let (mut recalls, mut sizes, mut times) = ([0.0; 2], Vec::new(), Vec::new());
     let start = Instant::now();
-    for query in queries.iter().take_while(|_| start.elapsed() < QUERYING) {
+    for query in &queries {
+        if start.elapsed() > QUERYING {
+            let (done, all) = (times.len(), queries.len());
+            return Err(format!("answered {done} of {all} queries in {} s", QUERYING.as_secs()).into());
+        }
         let began = Instant::now();
         let params = fill(&search.call, &[("{query}", &query.text)], &Value::Null);
         let reply = running.link.request("tools/call", &params, ANSWER).good()?;
         times.push(millis(began.elapsed()));
         let text = text(&reply);
-        let ranking = ranking(&text, &names);
+        let ranking = ranking(&text, &names, |tool| query.gold.iter().any(|group| group.contains(&tool)));
         for (sum, depth) in recalls.iter_mut().zip([1, 5]) {
             *sum += recall(&ranking, query, depth);
         }
@@ -100,11 +108,13 @@ fn text(reply: &Value) -> String {
     blocks.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// The tools that a reply names, in the order in which it first does.
-fn ranking(reply: &str, names: &[String]) -> Vec<u32> {
+/// The tools that a reply names, in the order in which it first does. Where it names several by one word, the one that is
+/// right counts.
+fn ranking(reply: &str, names: &[String], is_right: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut found: Vec<(usize, u32)> =
         names.iter().zip(0..).filter_map(|(name, number)| Some((place(reply, name)?, number))).collect();
-    found.sort_unstable();
+    found.sort_unstable_by_key(|(place, number)| (*place, !is_right(*number)));
+    found.dedup_by_key(|(place, _)| *place);
     found.into_iter().map(|(_, number)| number).collect()
 }
 
@@ -123,8 +133,16 @@ mod tests {
     #[test]
     fn tools_are_ranked_by_where_they_are_named_first() {
         let names = ["git__log", "git__log_all", "git__diff"].map(str::to_owned);
-        assert_eq!(ranking("1. git__log_all\n2. git__diff, like git__log_all", &names), [1, 2]);
-        assert_eq!(ranking("\"git__log\"", &names), [0]);
-        assert!(ranking("nothing", &names).is_empty());
+        let ranking = |reply| ranking(reply, &names, |_| false);
+        assert_eq!(ranking("1. git__log_all\n2. git__diff, like git__log_all"), [1, 2]);
+        assert_eq!(ranking("\"git__log\""), [0]);
+        assert!(ranking("nothing").is_empty());
+    }
+
+    #[test]
+    fn one_word_for_several_tools_takes_one_rank() {
+        let names = ["log", "diff", "log"].map(str::to_owned);
+        assert_eq!(ranking("log, diff", &names, |tool| tool == 2), [2, 1]);
+        assert_eq!(ranking("log, diff", &names, |_| false).len(), 2);
     }
 }

@@ -49,8 +49,8 @@ impl Situation {
     }
 
     /// How many of the servers ever answer.
-    fn working(self, servers: usize) -> usize {
-        if self == Self::OneSilent { servers - 1 } else { servers }
+    fn working(self) -> usize {
+        if self == Self::OneSilent { SERVERS - 1 } else { SERVERS }
     }
 
     fn spawns(self, effort: Effort) -> u32 {
@@ -69,7 +69,10 @@ struct Start {
 }
 
 /// A row for each situation; one that fails does not end the others.
-pub(crate) fn measure(rival: &Rival, effort: Effort) -> Value {
+pub(crate) fn measure(rival: &Rival, effort: Effort) -> Outcome<Value> {
+    if rival.about.servers < SERVERS {
+        return Err(format!("holds at most {} server", rival.about.servers).into());
+    }
     let mut rows = Vec::new();
     for situation in Situation::ALL {
         let row = situation_row(rival, situation, effort);
@@ -79,19 +82,16 @@ pub(crate) fn measure(rival: &Rival, effort: Effort) -> Value {
             ),
         );
     }
-    json!({ "servers": SERVERS.min(rival.about.servers), "limit_s": LIMIT.as_secs(), "rows": rows })
+    Ok(json!({ "servers": SERVERS, "limit_s": LIMIT.as_secs(), "rows": rows }))
 }
 
 fn situation_row(rival: &Rival, situation: Situation, effort: Effort) -> Outcome<Value> {
     let mut sandbox = Sandbox::new()?;
     if situation != Situation::Cold {
         // One run in which the servers work, ended as a host ends it; then the fault sets in.
-        let mut servers = servers(rival, situation, &sandbox);
-        servers.truncate(situation.working(servers.len()).max(1));
-        let warmed = once(rival, Situation::Warm, &sandbox, &servers);
-        if rival.about.servers > 1 {
-            warmed?;
-        }
+        let mut servers = servers(situation, &sandbox);
+        servers.truncate(situation.working());
+        once(rival, Situation::Warm, &sandbox, &servers)?;
         std::thread::sleep(Duration::from_millis(300));
         File::create(sandbox.path("faulty"))?;
     }
@@ -100,14 +100,14 @@ fn situation_row(rival: &Rival, situation: Situation, effort: Effort) -> Outcome
         if situation == Situation::Cold {
             sandbox = Sandbox::new()?;
         }
-        starts.push(once(rival, situation, &sandbox, &servers(rival, situation, &sandbox))?);
+        starts.push(once(rival, situation, &sandbox, &servers(situation, &sandbox))?);
     }
     let called: Option<Vec<f64>> = starts.iter().map(|start| start.called.map(millis)).collect();
     Ok(json!({
         "situation": situation.label(),
         "listed_ms": median(&starts.iter().map(|start| millis(start.listed)).collect::<Vec<_>>()),
         "tools": starts.iter().map(|start| start.tools).min(),
-        "expected_tools": rival.about.listed.with(situation.working(SERVERS.min(rival.about.servers)), TOOLS),
+        "expected_tools": rival.about.listed.with(situation.working(), TOOLS),
         "called_ms": called.and_then(|called| median(&called)),
     }))
 }
@@ -122,9 +122,8 @@ fn once(rival: &Rival, situation: Situation, sandbox: &Sandbox, servers: &[Serve
     Ok(Start { listed, tools, called: called.is_ok().then(|| began.elapsed()) })
 }
 
-fn servers(rival: &Rival, situation: Situation, sandbox: &Sandbox) -> Vec<Server> {
+fn servers(situation: Situation, sandbox: &Sandbox) -> Vec<Server> {
     let when = sandbox.path("faulty").display().to_string();
-    let count = SERVERS.min(rival.about.servers);
-    let args = |number| if number == count { situation.fault(&when) } else { Vec::new() };
-    (1..=count).map(|number| Server::new(format!("s{number:02}"), args(number))).collect()
+    let args = |number| if number == SERVERS { situation.fault(&when) } else { Vec::new() };
+    (1..=SERVERS).map(|number| Server::new(format!("s{number:02}"), args(number))).collect()
 }

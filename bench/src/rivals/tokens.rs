@@ -39,6 +39,9 @@ fn step(rival: &Rival, count: usize) -> Outcome<Value> {
         }
         std::thread::sleep(Duration::from_millis(50));
     };
+    if tools.len() < expected {
+        return Err(format!("{} of {expected} tools in the list", tools.len()).into());
+    }
     let listing: usize = tools.iter().map(|tool| tokens(&counted(tool.to_string().as_bytes()))).sum();
     let instructions = running.opening["instructions"].as_str().map_or(0, tokens);
     Ok(json!({

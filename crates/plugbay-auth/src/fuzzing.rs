@@ -1,3 +1,3 @@
-//! What fuzz targets call.
+//! Entry points of the fuzz targets.
 
 pub use crate::challenge::{Challenge, parse as parse_challenges};

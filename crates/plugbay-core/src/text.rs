@@ -281,7 +281,8 @@ fn flag(before: Option<char>, chars: &[char]) -> Option<usize> {
     if before != Some('\u{1f3f4}') || chars.first().is_none_or(|first| kind(*first) != Some(Hidden::Tag)) {
         return None;
     }
-    let tags: String = chars.iter().take(6).filter_map(|tag| char::from_u32(*tag as u32 & 0x7f)).collect();
+    let letter = |tag: &char| char::from_u32((*tag as u32).checked_sub(0xe_0000)?).filter(char::is_ascii);
+    let tags: String = chars.iter().take(6).map_while(letter).collect();
     ["gbeng\u{7f}", "gbsct\u{7f}", "gbwls\u{7f}"].contains(&&*tags).then_some(tags.len())
 }
 

@@ -1,4 +1,4 @@
-//! What fuzz targets call.
+//! Entry points of the fuzz targets.
 
 use std::time::Duration;
 

@@ -91,7 +91,8 @@ fn sweep_once(folder: &Path) {
     }
 }
 
-pub(crate) fn sweep(folder: &Path) {
+/// Removes drafts whose writers have ended from a folder.
+pub fn sweep(folder: &Path) {
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if let Some(_held) = lock_abandoned(&path) {
             let _ = fs::remove_file(path); // another process may have been faster

@@ -15,7 +15,7 @@ use std::{
 
 use rustix::fs::OFlags;
 
-pub use draft::is_abandoned;
+pub use draft::{is_abandoned, sweep};
 
 /// Links that lead to a file; more of them are a circle.
 const MOST_LINKS: usize = 40;

@@ -5,7 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-pub use plugbay_files::{create_folder, destination, folder_of, is_abandoned, own, replace};
+pub use plugbay_files::{create_folder, destination, folder_of, is_abandoned, own, replace, sweep};
 
 /// More than any of these files has.
 const LARGEST: u64 = 16 * 1024 * 1024;

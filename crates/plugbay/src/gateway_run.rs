@@ -135,8 +135,8 @@ async fn reloaded(configuration: &impl Configuration) -> Settings {
     settings
 }
 
-/// Catches the signals that end a gateway, from this call on; the future waits for the first of them. A second SIGTERM
-/// or SIGINT then ends the process at once, and the guard ends its servers.
+/// Catches the signals that end a gateway, from this call on; the future waits for the first of them. A second SIGTERM,
+/// or a second SIGINT, then ends the process at once, and the guard ends its servers.
 pub fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let mut signals = kinds.map(|kind| signal(kind).ok());
@@ -149,15 +149,13 @@ pub fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
                 received[next(&mut signals).await] += 1;
             }
             tracing::warn!("a second signal: plugbay ends at once");
-            std::process::exit(ENDED_AT_ONCE);
+            std::process::exit(128 + if received[TERMINATE] == 2 { 15 } else { 2 }); // as shells have it
         });
     }
 }
 
 const TERMINATE: usize = 0;
 const INTERRUPT: usize = 1;
-/// The exit code of a process that a second signal has ended, as shells have it.
-const ENDED_AT_ONCE: i32 = 128 + 15;
 
 /// Waits for the next signal; returns which it was.
 async fn next([terminate, interrupt, hangup]: &mut [Option<Signal>; 3]) -> usize {

@@ -102,8 +102,8 @@ pub(super) fn ids(rival: &Rival) -> Outcome<Value> {
             .link
             .send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#))?;
         results[name] = Value::from(match running.link.receive(Instant::now() + SOON) {
-            Ok(message) if id_of(&message).as_deref() == Some(id) => "same",
-            Ok(message) if id_of(&message).is_some_and(|other| other != "null") => "changed",
+            Ok(received) if id_of(&received.message).as_deref() == Some(id) => "same",
+            Ok(received) if id_of(&received.message).is_some_and(|other| other != "null") => "changed",
             Ok(_) => "refused",
             Err(_) => "no answer",
         });
@@ -117,8 +117,8 @@ pub(super) fn malformed(rival: &Rival) -> Outcome<Value> {
     let mut running = started(rival, &sandbox, &[])?;
     running.link.send(r#"{"jsonrpc":"2.0","id":77,"method":"#)?;
     let answer = match running.link.receive(Instant::now() + Duration::from_secs(2)) {
-        Ok(message) => {
-            let message: Value = serde_json::from_slice(&message).unwrap_or_default();
+        Ok(received) => {
+            let message: Value = serde_json::from_slice(&received.message).unwrap_or_default();
             message["error"]["code"].as_i64().map_or_else(|| "other".to_owned(), |code| code.to_string())
         }
         Err(Reply::Closed) => "it ends".to_owned(),

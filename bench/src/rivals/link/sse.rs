@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::Outcome;
 use crate::http::client::Endpoint;
+use crate::rivals::link::Received;
 
 /// Opens the stream, from which `received` gets the messages, and returns the path for requests.
-pub(super) fn open(endpoint: &Endpoint, received: &Sender<Vec<u8>>, until: Instant) -> Outcome<String> {
+pub(super) fn open(endpoint: &Endpoint, received: &Sender<Received>, until: Instant) -> Outcome<String> {
     let mut stream = TcpStream::connect(endpoint.address)?;
     let Endpoint { address, path } = endpoint;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n")?;
@@ -21,7 +22,7 @@ pub(super) fn open(endpoint: &Endpoint, received: &Sender<Vec<u8>>, until: Insta
         let _ = read_chunks(BufReader::new(stream), |chunk| {
             events.add(chunk, |kind, data| match kind {
                 b"endpoint" => drop(told.send(String::from_utf8_lossy(data).into_owned())),
-                _ => drop(received.send(data.to_vec())),
+                _ => drop(received.send(Received::now(data))),
             });
         });
     });

@@ -1,11 +1,11 @@
-//! What is taken of one server's lists: within limits, so that no server can fill the memory of all.
+//! The limits of one server's lists, so that no server can fill the memory of all.
 
 use std::fmt;
 
 use super::ItemKind;
 use crate::size_limit;
 
-/// What may still be taken of a server's lists while they are read.
+/// The rest of the limits while a server's lists are read.
 #[derive(Debug)]
 pub struct Allowance {
     bytes: usize,
@@ -15,7 +15,7 @@ pub struct Allowance {
     left_out: LeftOut,
 }
 
-/// What was left out of a server's lists.
+/// The definitions that plugbay left out of a server's lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LeftOut {
     /// Definitions that are too long.

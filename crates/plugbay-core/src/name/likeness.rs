@@ -71,10 +71,8 @@ impl Search {
         // Each edit brings or takes one letter at most.
         let letters = letters(other);
         let missing = (self.letters & !letters).count_ones().max((letters & !self.letters).count_ones());
-        if other.len() > LONGEST || missing as usize > most {
-            return None;
-        }
-        if wanted.len().abs_diff(other.len()) > most {
+        let is_far = missing as usize > most || wanted.len().abs_diff(other.len()) > most;
+        if other.len() > LONGEST || is_far {
             return None;
         }
         self.cells = self.cells.checked_sub(wanted.len() * (2 * most + 1))?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::name::ServerName;
 
 /// Of a longer beginning only this much counts: a lookup must not cost more with every length that a server invents.
-const LONGEST: usize = 256;
+const LONGEST: usize = 64;
 
 /// The literal beginnings of templates, or directories, each with the servers that have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

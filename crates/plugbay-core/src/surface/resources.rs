@@ -33,8 +33,7 @@ pub struct Resources {
     pub extensions: Extensions,
     pub skills: Skills,
     prompt_index: HashMap<String, Place>,
-    /// A URI that several servers have leads to all of them.
-    pub(super) uri_index: HashMap<String, SmallVec<[Place; 1]>>,
+    pub(super) uri_index: HashMap<String, Known>,
     /// Where templates begin that tell at least their scheme.
     template_starts: Beginnings,
     /// Servers with templates that tell nothing of their URIs.
@@ -53,6 +52,14 @@ pub struct Place {
     pub server: ServerName,
     /// The server's own key, as a JSON string.
     pub quoted: Bytes,
+}
+
+/// The servers that have a URI. If there are several, it leads to all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) places: SmallVec<[Place; 1]>,
+    /// Servers with a template that fits have it, too. They are looked up when asked for: each could fit every URI.
+    with_templates: bool,
 }
 
 /// The servers that have a URI, each with its definition of it, if it lists it.
@@ -127,8 +134,15 @@ impl Resources {
 
     /// The same without those that only might have it.
     pub fn known_at(&self, uri: &str) -> SmallVec<[Place; 1]> {
-        if let Some(places) = self.uri_index.get(uri) {
-            return places.clone();
+        if let Some(Known { places, with_templates }) = self.uri_index.get(uri) {
+            let mut places = places.clone();
+            let fitting = with_templates.then(|| self.template_starts.of(uri)).into_iter().flatten();
+            for server in fitting {
+                if let Err(at) = places.binary_search_by_key(&server, |place| &place.server) {
+                    places.insert(at, unlisted(server, uri));
+                }
+            }
+            return places;
         }
         if let Some((server, own)) = unmapped(uri) {
             let has_any = self.keepers.contains_key(&server) || self.paged.contains(&server);
@@ -223,26 +237,28 @@ impl Resources {
             self.paged.insert(server.clone());
         }
         let mut list = List::default();
-        for (uri, mut owners) in shown {
+        for (uri, owners) in shown {
             let plain = unmapped(uri).is_none();
             // A server that reads any such URI has this one, too, as far as its template tells. A skill's file is its server's.
-            let fitting = plain && item_kind == ItemKind::Resource && !claims.is_in_skill(uri);
-            let fitting = if fitting { self.template_starts.of(uri) } else { BTreeSet::new() };
-            let fitting: Vec<ServerName> = fitting.into_iter().cloned().collect();
-            for server in &fitting {
-                owners.entry(server).or_default();
-            }
-            let alone =
-                owners.len() == 1 && plain && owners.keys().all(|server| claims.is_exclusive(server, uri));
+            let with_templates = plain && item_kind == ItemKind::Resource && !claims.is_in_skill(uri);
+            let alone = owners.len() == 1
+                && plain
+                && owners.keys().all(|server| claims.is_exclusive(server, uri))
+                && (!with_templates
+                    || self.template_starts.of(uri).iter().all(|fits| owners.contains_key(fits)));
             for (server, item) in owners {
                 let mapped = (!alone).then(|| mapped(server, uri));
                 if let Some(item) = item {
                     list.add(item, mapped.as_deref().unwrap_or(uri));
                 }
                 let place = || item.map_or_else(|| unlisted(server, uri), |item| place(server, item));
-                let own = plain.then(|| uri.to_owned());
-                for shown in mapped.into_iter().chain(own) {
-                    self.uri_index.entry(shown).or_default().push(place());
+                if let Some(mapped) = mapped {
+                    self.uri_index.entry(mapped).or_default().places.push(place());
+                }
+                if plain {
+                    let known = self.uri_index.entry(uri.to_owned()).or_default();
+                    known.places.push(place());
+                    known.with_templates |= with_templates;
                 }
             }
         }
@@ -422,6 +438,22 @@ mod tests {
         assert_eq!(whose("plugbay://good/file:///home/me"), "good");
         assert_eq!(whose("evil:1"), "evil", "it is listed, and no template fits");
         assert_eq!(whose("evil:2"), "evil silent", "a server that lists nothing may have anything");
+    }
+
+    #[test]
+    fn templates_that_fit_do_not_multiply_a_list() {
+        let template = [r#"{"uriTemplate":"file:///{path}"}"#];
+        let listed: Vec<String> = (0..50).map(|number| format!(r#"{{"uri":"file:///{number}"}}"#)).collect();
+        let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
+        let catalog = server(&Catalog::default(), "lists", &listed, &[], &[]);
+        let names = ["a", "b", "z"];
+        let catalog = names.iter().fold(catalog, |catalog, name| server(&catalog, name, &[], &template, &[]));
+        let resources = resources(&catalog);
+        let places: usize = resources.uri_index.values().map(|known| known.places.len()).sum();
+        assert!(places <= 2 * listed.len() + 2 * names.len(), "{places}");
+        let servers: Vec<_> =
+            resources.resources_at("file:///7").iter().map(|place| place.server.to_string()).collect();
+        assert_eq!(servers, ["a", "b", "lists", "z"]);
     }
 
     #[test]

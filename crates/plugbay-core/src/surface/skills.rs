@@ -179,7 +179,7 @@ impl Resources {
                 if unmapped(uri).is_some() {
                     continue;
                 }
-                let places = self.uri_index.entry(uri.to_owned()).or_default();
+                let places = &mut self.uri_index.entry(uri.to_owned()).or_default().places;
                 if places.iter().all(|place| place.server != **server) {
                     places.push(Place { server: (*server).clone(), quoted: quoted(uri) });
                 }

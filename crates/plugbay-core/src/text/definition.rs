@@ -157,7 +157,8 @@ impl Edits {
 }
 
 /// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair of
-/// surrogates is taken for a replacement character, and stays.
+/// surrogates is taken for a noncharacter, and so removed: two halves would become a hidden character when the text
+/// between them is.
 fn characters(text: &[u8]) -> impl Iterator<Item = (char, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -192,7 +193,7 @@ fn escape(bytes: &[u8]) -> (char, usize) {
             return (char, 6);
         }
         let pair = unit(6).and_then(|second| char::decode_utf16([first, second]).next()?.ok());
-        return pair.map_or((char::REPLACEMENT_CHARACTER, 6), |char| (char, 12));
+        return pair.map_or(('\u{fffe}', 6), |char| (char, 12));
     }
     let char = match bytes.get(1) {
         Some(b'n') => '\n',

@@ -122,7 +122,7 @@ impl Framer {
         let read = self.buffer.len();
         let size = match self.chunk {
             // Room for a message like the last one, or for much more than there is: each step leaves a hole in the heap.
-            _ if read >= LARGEST_CHUNK => self.largest(read) + LARGEST_CHUNK,
+            _ if read >= LARGEST_CHUNK => self.largest(read) + LARGEST_CHUNK + HEADER_LIMIT + PAGE,
             LARGEST_CHUNK => LARGE_BUFFER,
             chunk => read + chunk,
         };
@@ -242,6 +242,11 @@ impl Framer {
     /// Takes a message out. The rest of a large one's buffer is not worth keeping alive.
     fn split(&mut self, length: usize) -> BytesMut {
         self.large = if length > LARGEST_CHUNK { length } else { 0 };
+        if self.large == 0 && self.size > LARGE_BUFFER {
+            let message = BytesMut::from(&self.buffer[..length]); // or it would hold all of the buffer
+            self.buffer.advance(length);
+            return message;
+        }
         if self.large == 0 {
             return self.buffer.split_to(length);
         }
@@ -275,6 +280,9 @@ impl Framer {
         end.extend_from_slice(&self.buffer[gone.saturating_sub(END_KEPT)..gone]);
         end.advance(end.len().saturating_sub(END_KEPT));
         self.buffer.advance(gone);
+        if self.size > LARGE_BUFFER {
+            (self.buffer, self.size) = (BytesMut::from(&self.buffer[..]), 0);
+        }
         if !complete {
             return None;
         }

@@ -239,7 +239,7 @@ fn transport(
     let command = words.next()??;
     let args: Vec<String> = words.collect::<Option<_>>()?;
     // A variable has a name to show, so it comes last.
-    let secrets: BTreeMap<String, String> = secret_words(&args).chain(seen.take()).collect();
+    let secrets: BTreeMap<String, String> = secret_words(&args).into_iter().chain(seen.take()).collect();
     let stdio = StdioSpec {
         command,
         args,

@@ -11,11 +11,32 @@ pub fn masked_words(words: &[String]) -> Vec<String> {
 }
 
 /// The secrets that stand in arguments, each with what is shown in its place.
-pub(super) fn secret_words(words: &[String]) -> impl Iterator<Item = (String, String)> {
-    words.iter().zip(mask_args(words)).filter(|(word, shown)| *word != shown).filter_map(|(word, shown)| {
-        let value = word.strip_prefix(shown.strip_suffix(MASK)?)?.trim();
-        Some((value.to_owned(), HIDDEN.to_owned()))
-    })
+pub(super) fn secret_words(words: &[String]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (word, shown) in words.iter().zip(mask_args(words)) {
+        let value = shown.strip_suffix(MASK).and_then(|start| word.strip_prefix(start));
+        match value {
+            Some(value) if shown != *word => found.push((value.trim().to_owned(), HIDDEN.to_owned())),
+            // The command line of a shell.
+            _ if word.contains(' ') => {
+                let words: Vec<String> = word.split(' ').map(str::to_owned).collect();
+                found.extend(secret_words(&words));
+            }
+            _ => found.extend(secrets_of_url(word).map(|secret| (secret.to_owned(), HIDDEN.to_owned()))),
+        }
+    }
+    found
+}
+
+/// The user with the password, the password and the values of the query of a URL.
+fn secrets_of_url(url: &str) -> impl Iterator<Item = &str> {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let authority = &address[..address.find(['/', '#']).unwrap_or(address.len())];
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
+    let password = user.and_then(|user| Some(user.split_once(':')?.1));
+    let values = query.split('&').filter_map(|pair| Some(pair.split_once('=')?.1));
+    user.into_iter().chain(password).chain(values).filter(|value| !value.is_empty() && !is_reference(value))
 }
 
 /// Arguments without secrets: what follows `--token` or stands behind `--token=`, variables and headers.
@@ -154,8 +175,11 @@ mod tests {
     #[test]
     fn the_secrets_in_arguments_are_found() {
         let args = ["--token", "t1", "--api-key=k2", "-H", "X-Key: k3", "plain"].map(str::to_owned);
-        let found: Vec<String> = secret_words(&args).map(|(value, _)| value).collect();
-        assert_eq!(found, ["t1", "k2", "k3"]);
+        let found =
+            |args: &[String]| secret_words(args).into_iter().map(|(value, _)| value).collect::<Vec<_>>();
+        assert_eq!(found(&args), ["t1", "k2", "k3"]);
+        let args = ["-c", "serve --token abc123 --port 1", "--dsn", "postgres://me:hunter2@h/db?key=k4"];
+        assert_eq!(found(&args.map(str::to_owned)), ["abc123", "me:hunter2", "hunter2", "k4"]);
         let words = ["x", "--dsn", "postgres://u:p@h/db"].map(str::to_owned);
         assert_eq!(masked_words(&words).join(" "), "x --dsn postgres://•••@h/db");
     }

@@ -74,10 +74,9 @@ pub fn read(folder: &Path) -> io::Result<Vec<Result<GatewayStatus, PathBuf>>> {
         if path.extension().is_some_and(|extension| extension == EXTENSION) {
             let text = text_if_alive(&path).unwrap_or_default();
             found.extend(text.map(|text| serde_json::from_slice(&text).map_err(|_| path)));
-        } else if files::is_abandoned(&path) {
-            let _ = fs::remove_file(&path);
         }
     }
+    files::sweep(folder);
     Ok(found)
 }
 

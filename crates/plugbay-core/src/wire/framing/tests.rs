@@ -106,12 +106,37 @@ fn an_overlong_message_is_dropped_whole_and_the_stream_goes_on() {
 }
 
 #[test]
-fn memory_stays_near_the_limit_without_newlines() {
-    let mut framer = Framer::new(100_000);
-    for _ in 0..10_000 {
-        let _ = feed(&mut framer, &[b'x'; 1000]);
+fn no_message_holds_the_buffer_of_an_overlong_one() {
+    let mut framer = Framer::new(4 << 20);
+    let mut small = None;
+    for _ in 0..40 {
+        assert_eq!(feed(&mut framer, &[b'x'; LARGEST_CHUNK]), []);
     }
-    assert!(framer.buffer.capacity() < 2_500_000, "{}", framer.buffer.capacity());
+    for item in feed(&mut framer, b"\n{}\n") {
+        small = Some(item);
+    }
+    assert_eq!(small, Some(message("{}")));
+    assert!(framer.size <= LARGE_BUFFER && framer.buffer.capacity() <= LARGE_BUFFER, "{}", framer.size);
+}
+
+#[test]
+fn one_buffer_of_the_limits_size_is_enough() {
+    const LIMIT: usize = 4 << 20;
+    let mut framer = Framer::new(LIMIT);
+    let mut largest = None;
+    for read in [LIMIT / 2, LIMIT / 2 - 2000, 1500, 499] {
+        for part in vec![b'x'; read].chunks(LARGEST_CHUNK) {
+            let buffer = framer.buffer();
+            buffer.extend_from_slice(part);
+            let place = (framer.size >= LIMIT).then(|| framer.buffer.as_ptr());
+            framer.filled(part.len());
+            assert_eq!(framer.take(), None);
+            assert!(largest.is_none() || largest == place, "copied at {}", framer.buffer.len());
+            largest = place;
+        }
+    }
+    framer.buffer();
+    assert_eq!(largest, Some(framer.buffer.as_ptr()), "copied at the limit");
 }
 
 proptest! {
