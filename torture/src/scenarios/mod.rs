@@ -3,9 +3,12 @@
 mod answers;
 mod clients;
 mod files;
+mod generator;
 mod kills;
+mod lists;
 mod memory;
 mod names;
+mod replies;
 mod sessions;
 mod soak;
 mod streams;
@@ -22,6 +25,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         sessions::ALL,
         answers::ALL,
         work::ALL,
+        lists::ALL,
+        replies::ALL,
         memory::ALL,
         names::ALL,
         files::ALL,
