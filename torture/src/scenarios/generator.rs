@@ -196,7 +196,12 @@ pub(super) fn tools() -> String {
         .map(|n| (format!("property_{n}"), json!({ "type": "string", "pattern": "^(a+)+$" })))
         .collect();
     let wide = json!({ "name": "wide", "inputSchema": { "type": "object", "properties": properties } });
-    let mut all = vec![wide, json!({ "name": "next", "inputSchema": { "type": "object" } })];
+    let plain = json!({ "type": "object", "properties": { "text": { "type": "string" }, "count": { "type": "integer" } } });
+    let mut all = vec![
+        wide,
+        json!({ "name": "plain", "inputSchema": plain }),
+        json!({ "name": "next", "inputSchema": { "type": "object" } }),
+    ];
     all.extend((0..300).map(
         |n| json!({ "name": format!("{}{n}", "long_name_".repeat(8)), "inputSchema": { "type": "object" } }),
     ));
@@ -241,11 +246,11 @@ pub(super) fn known(quick: bool) -> Vec<Attack> {
         "wide: 5,000 near keys",
         execute("s__wide", &members(5000, |n| format!("propertx_{n}"), "1")),
     ));
-    all.push(call("echo: 100,000 unknown keys", execute("fast__echo", &unknown(100_000))));
-    all.push(call("echo: 900,000 unknown keys", execute("fast__echo", &unknown(900_000))));
+    all.push(call("plain: 100,000 unknown keys", execute("s__plain", &unknown(100_000))));
+    all.push(call("plain: 900,000 unknown keys", execute("s__plain", &unknown(900_000))));
     all.push(call("wide: 900,000 unknown keys", execute("s__wide", &unknown(900_000))));
     let list = format!("[{}]", vec!["\"__\""; 100_000].join(","));
-    for tool in ["s__wide", "fast__echo"] {
+    for tool in ["s__wide", "s__plain"] {
         all.push(call(
             &format!("{tool}: 100,000 \"__\" in a list"),
             execute(tool, &format!(r#"{{"list":{list}}}"#)),

@@ -98,7 +98,7 @@ fn list(dice: &mut Dice, most: usize, round: usize) -> (String, String) {
                 .collect();
             json!({ "type": "object", "properties": properties })
         }
-        "deep schema" => with((0..50).fold(json!({}), |inner, _| json!({ "anyOf": [inner, { "type": "null" }] }))),
+        "deep schema" => with((0..24).fold(json!({}), |inner, _| json!({ "anyOf": [inner, { "type": "null" }] }))),
         "pattern" => with(json!({ "pattern": long(unit, in_schema.min(4 << 10)) })),
         "large enum" => with(json!({ "enum": (0..in_schema / 20).map(|n| format!("{unit}{n}")).collect::<Vec<_>>() })),
         "references" => {

@@ -197,9 +197,9 @@ fn endless_list(trial: &Trial) -> Outcome {
     outcome.figure(format!("{pages} pages: {} more, cache file of {}", mebibytes(grown), mebibytes(largest)))
 }
 
-/// The size of the largest file of the cache.
+/// The size of the largest file of the cache that is no draft.
 fn largest(workspace: &Workspace) -> u64 {
-    let files = workspace.files("cache").into_iter();
+    let files = workspace.files("cache").into_iter().filter(|path| !path.to_string_lossy().contains("/."));
     files.filter_map(|path| path.metadata().ok()).map(|about| about.len()).max().unwrap_or(0)
 }
 
