@@ -49,7 +49,75 @@ pub(crate) const ALL: &[Scenario] = &[
         rule: "SIGTERM under load on stdio: no accepted call is lost that ends within the drain",
         run: terminate_stdio,
     },
+    Scenario {
+        name: "drain",
+        rule: "SIGTERM on stdio with `drain` of 60 s and 300 ms: a call of 3.5 s is answered in the first, and the second ends without a call of 5 minutes",
+        run: drain,
+    },
+    Scenario {
+        name: "guard-kill",
+        rule: "`kill -9` of the guard, and of the gateway once it has another, with servers that ignore everything: no process after 5 s",
+        run: guard_kill,
+    },
 ];
+
+/// Starts a call of so many milliseconds on stdio, ends the gateway by SIGTERM, and returns whether the call was answered.
+fn answered_in_drain(trial: &Trial, drain: &str, delay: u32) -> (bool, Duration) {
+    let workspace = Workspace::new();
+    let script = Script::friendly().tool("slow", format!(r#"{{"delay_ms":{delay}}}"#));
+    let config = trial::config(&workspace, &[("s", script)]).top("drain", json!(drain));
+    let mut host = trial.open(&workspace, &config, &["s__slow"]).with_deadline(DEADLINE);
+    let call = host.start_call("s__slow", "{}").to_string();
+    workspace.await_log("s", r#""name":"slow""#, 1);
+    let start = Instant::now();
+    host.signal(Signal::TERM);
+    let ended = host.wait_for_exit();
+    let mut replies = ended.messages.iter().filter(|m| m.is_response() && m.id() == Some(&call));
+    let answered = replies.any(|reply| !reply.is_error() && http::is_result(reply.text()));
+    (answered, start.elapsed())
+}
+
+fn drain(trial: &Trial) -> Outcome {
+    let mut outcome = Outcome::default();
+    // Longer than the default of 2 s, and shorter.
+    let (answered, _) = answered_in_drain(trial, "60s", 3500);
+    outcome.check(answered, || "a call of 3.5 s was lost in a drain of 60 s".to_owned());
+    let (answered, took) = answered_in_drain(trial, "300ms", 300_000);
+    outcome.check(!answered, || "a call of 5 minutes was answered in a drain of 300 ms".to_owned());
+    outcome.check(took < Duration::from_secs(100), || format!("the end took {took:?}"));
+    outcome.check_time(trial, took, 3 * SECOND, || format!("the end took {took:?} in a drain of 300 ms"));
+    outcome.figure(format!("3.5 s within 60 s; the end after {} of 300 ms", milliseconds(took)))
+}
+
+fn guard_kill(trial: &Trial) -> Outcome {
+    let workspace = Workspace::new();
+    let script = Script::friendly().set("children", 1).set("ignore_term", true).set("ignore_eof", true);
+    let config = trial::config(&workspace, &[("s", script)]);
+    let mut host = trial.open(&workspace, &config, &["s__echo", "fast__echo"]);
+    host.call("s__echo", "{}").content_text();
+    let is_guard = |process: &Process| process.command.contains("__guard");
+    let guard = wait_until("the guard", DEADLINE, || host.descendants().into_iter().find(is_guard));
+    let servers: Vec<Process> = host.descendants().into_iter().filter(|process| !is_guard(process)).collect();
+    let mut outcome = Outcome::default();
+    outcome.check(servers.len() >= 2, || "there are no servers".to_owned());
+    guard.signal(Signal::KILL);
+    // Who kills both in the same moment leaves orphans: nobody is left who could end them.
+    wait_until("another guard", DEADLINE, || {
+        let found = host.descendants().into_iter().find(is_guard)?;
+        (found.pid != guard.pid).then_some(())
+    });
+    host.signal(Signal::KILL);
+    host.wait_for_exit();
+    let killed = Instant::now();
+    let left = || servers.iter().filter(|process| process.is_alive()).count();
+    while left() > 0 && killed.elapsed() < patience(20 * SECOND) {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let (took, left) = (killed.elapsed(), left());
+    outcome.check(left == 0, || format!("{left} of {} processes are alive after {took:?}", servers.len()));
+    outcome.check_time(trial, took, 5 * SECOND, || format!("a process lived {took:?} longer"));
+    outcome.figure(format!("{} processes gone after {}", servers.len() - left, milliseconds(took)))
+}
 
 fn server_kill(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();

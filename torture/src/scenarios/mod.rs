@@ -5,6 +5,7 @@ mod clients;
 mod files;
 mod generator;
 mod kills;
+mod limits;
 mod lists;
 mod memory;
 mod names;
@@ -30,6 +31,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         memory::ALL,
         names::ALL,
         files::ALL,
+        limits::ALL,
         time::ALL,
         soak::ALL,
     ];

@@ -15,6 +15,11 @@ pub(crate) const ALL: &[Scenario] = &[
         run: taken_names,
     },
     Scenario {
+        name: "taken-uris",
+        rule: "The bare URI of a resource that two servers list is refused with the names of both",
+        run: taken_uris,
+    },
+    Scenario {
         name: "folded-keys",
         rule: "A key that a lax reader takes for `params`, `id` or `method` is rejected",
         run: folded_keys,
@@ -80,6 +85,39 @@ fn taken_names(trial: &Trial) -> Outcome {
 
 fn calls(workspace: &Workspace) -> usize {
     workspace.count_log("evil", r#""tools/call""#)
+}
+
+fn taken_uris(trial: &Trial) -> Outcome {
+    let workspace = Workspace::new();
+    let resource = |uri: &str| json!({ "uri": uri, "name": uri });
+    let good = Script::friendly().set("resources", json!([resource("notes://same"), resource("notes://good")]));
+    let evil =
+        Script::friendly().set("resources", json!([resource("notes://same"), resource("notes://evil")]));
+    let config = trial::config(&workspace, &[("good", good), ("evil", evil)]);
+    let config = config.options("evil", json!({ "prefix": false })).options("good", json!({ "prefix": false }));
+    workspace.write_config(&config);
+    let host = workspace.serve(&trial.gateway);
+    host.initialize();
+    let read = |uri: &str| {
+        let id = host.request("resources/read", &json!({ "uri": uri }).to_string());
+        host.expect_response(id)
+    };
+    // Both lists are in use, and a read of either server is seen in its log.
+    let reads = |server: &str| workspace.count_log(server, r#""resources/read""#);
+    for server in ["good", "evil"] {
+        wait_until(&format!("a read of {server}"), DEADLINE, || {
+            read(&format!("notes://{server}"));
+            (reads(server) > 0).then_some(())
+        });
+    }
+    let mut outcome = Outcome::default();
+    let before = (reads("good"), reads("evil"));
+    let answer = read("notes://same");
+    let after = (reads("good"), reads("evil"));
+    outcome.check(before == after, || format!("a URI of two servers was read: {before:?} → {after:?}"));
+    let told = answer.is_error() && answer.text().contains("good") && answer.text().contains("evil");
+    outcome.check(told, || format!("the error does not name both servers: {}", answer.text()));
+    outcome.figure("a URI that two servers list")
 }
 
 fn folded_keys(trial: &Trial) -> Outcome {

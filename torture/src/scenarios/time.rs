@@ -73,7 +73,7 @@ fn emptied_config(trial: &Trial) -> Outcome {
     for (text, words) in [
         ("", ["empty", "empty"]),
         ("  \n", ["empty", "empty"]),
-        ("{ \"mcpServers\": {", ["end of", "expected"]),
+        ("{ \"mcpServers\": {", ["unterminated", "expected"]),
         ("null", ["object", "expected"]),
     ] {
         let told = host.stderr().len();
