@@ -87,10 +87,7 @@ fn play(scenario: Scenario, trial: &Trial) -> Row {
 fn folders() -> BTreeSet<PathBuf> {
     let own = format!("plugbay-test-{}-", std::process::id());
     let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&own))
-        .map(|e| e.path())
-        .collect()
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)).map(|e| e.path()).collect()
 }
 
 /// As many descriptors as the system lets this process have: scenarios open thousands of connections.

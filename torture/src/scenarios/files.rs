@@ -132,15 +132,16 @@ fn corrupt_files(trial: &Trial) -> Outcome {
         .flat_map(|folder| workspace.files(folder))
         .filter_map(|path| fs::read_to_string(path).ok())
         .collect();
-    let kept =
-        (0..files.len()).filter(|number| present.contains(&format!("{garbage} {number}"))).count();
+    let kept = (0..files.len()).filter(|number| present.contains(&format!("{garbage} {number}"))).count();
     let lost: Vec<&PathBuf> = files
         .iter()
         .enumerate()
         .filter(|(number, _)| !present.contains(&format!("{garbage} {number}")))
         .map(|(_, path)| path)
         .collect();
-    outcome.check(lost.is_empty(), || format!("{kept} of {} corrupt files were kept: not {lost:?}", files.len()));
+    outcome.check(lost.is_empty(), || {
+        format!("{kept} of {} corrupt files were kept: not {lost:?}", files.len())
+    });
     for words in [["damaged", "aside"], ["tokens", "token"], ["approved", "approv"]] {
         outcome.check(mentions(&told, &words), || format!("nothing was said of {words:?}"));
     }

@@ -67,39 +67,146 @@ const WAYS: [Way; 29] = [
     Way { label: "search_tools query", limit: QUERY, make: |r| tool("search_tools", "query", r) },
     Way { label: "search_tools server", limit: NAME, make: |r| tool("search_tools", "server", r) },
     Way { label: "describe_tool name", limit: NAME, make: |r| tool("describe_tool", "name", r) },
-    Way { label: "describe_tool names", limit: ALL_NAMES, make: |r| Request::Tool("describe_tool", json!({ "name": r.names() }).to_string()) },
+    Way {
+        label: "describe_tool names",
+        limit: ALL_NAMES,
+        make: |r| Request::Tool("describe_tool", json!({ "name": r.names() }).to_string()),
+    },
     Way { label: "execute_tool name", limit: NAME, make: |r| tool("execute_tool", "name", r) },
     Way { label: "gateway_activate name", limit: NAME, make: |r| tool("gateway_activate", "name", r) },
     Way { label: "gateway_deactivate name", limit: NAME, make: |r| tool("gateway_deactivate", "name", r) },
-    Way { label: "wide: other keys", limit: NONE, make: |r| wide(&members(r.bytes / 16, |n| format!("{}{n}", r.unit()), "1")) },
-    Way { label: "wide: near keys", limit: NONE, make: |r| wide(&members(r.bytes / 16, |n| format!("propert{n}"), "1")) },
-    Way { label: "wide: known keys", limit: NONE, make: |r| wide(&members((r.bytes / 16).min(PROPERTIES), |n| format!("property_{n}"), &r.value())) },
-    Way { label: "wide: one long value", limit: NONE, make: |r| wide(&json!({ "property_1": r.text() }).to_string()) },
+    Way {
+        label: "wide: other keys",
+        limit: NONE,
+        make: |r| wide(&members(r.bytes / 16, |n| format!("{}{n}", r.unit()), "1")),
+    },
+    Way {
+        label: "wide: near keys",
+        limit: NONE,
+        make: |r| wide(&members(r.bytes / 16, |n| format!("propert{n}"), "1")),
+    },
+    Way {
+        label: "wide: known keys",
+        limit: NONE,
+        make: |r| wide(&members((r.bytes / 16).min(PROPERTIES), |n| format!("property_{n}"), &r.value())),
+    },
+    Way {
+        label: "wide: one long value",
+        limit: NONE,
+        make: |r| wide(&json!({ "property_1": r.text() }).to_string()),
+    },
     Way { label: "wide: a list", limit: NONE, make: |r| wide(&format!(r#"{{"list":[{}]}}"#, r.values())) },
-    Way { label: "wide: deep", limit: NONE, make: |r| wide(&format!(r#"{{"deep":{}{}{}}}"#, "[".repeat(50), r.values(), "]".repeat(50))) },
-    Way { label: "wide: many objects", limit: NONE, make: |r| wide(&format!(r#"{{"list":[{}{{}}]}}"#, r#"{"a":{}},"#.repeat(r.bytes / 9))) },
-    Way { label: "tools/call name", limit: NAME, make: |r| method("tools/call", json!({ "name": r.text(), "arguments": {} })) },
-    Way { label: "tools/call _meta", limit: NONE, make: |r| method("tools/call", json!({ "name": "execute_tool", "arguments": { "name": "s__wide" }, "_meta": { "progressToken": r.text() } })) },
-    Way { label: "resources/read uri", limit: URI, make: |r| method("resources/read", json!({ "uri": r.text() })) },
-    Way { label: "resources/read uri with a scheme", limit: URI, make: |r| method("resources/read", json!({ "uri": format!("s://{}", r.text()) })) },
-    Way { label: "resources/subscribe uri", limit: URI, make: |r| method("resources/subscribe", json!({ "uri": r.text() })) },
-    Way { label: "prompts/get name", limit: NAME, make: |r| method("prompts/get", json!({ "name": r.text() })) },
-    Way { label: "prompts/get arguments", limit: NONE, make: |r| Request::Method("prompts/get", format!(r#"{{"name":"s__p","arguments":{}}}"#, members(r.bytes / 24, |n| format!("{}{n}", r.unit()), "\"v\""))) },
-    Way { label: "completion/complete value", limit: NONE, make: |r| method("completion/complete", json!({ "ref": { "type": "ref/prompt", "name": "s__p" }, "argument": { "name": "a", "value": r.text() } })) },
-    Way { label: "completion/complete ref", limit: NAME, make: |r| method("completion/complete", json!({ "ref": { "type": "ref/prompt", "name": r.text() }, "argument": { "name": "a", "value": "" } })) },
-    Way { label: "tools/list cursor", limit: CURSOR, make: |r| method("tools/list", json!({ "cursor": r.text() })) },
-    Way { label: "resources/list cursor", limit: CURSOR, make: |r| method("resources/list", json!({ "cursor": r.text() })) },
-    Way { label: "logging/setLevel level", limit: NONE, make: |r| method("logging/setLevel", json!({ "level": r.text() })) },
-    Way { label: "initialize capabilities", limit: NONE, make: |r| initialize(&members(r.bytes / 24, |n| format!("{}{n}", r.unit()), "{}"), "\"t\"") },
+    Way {
+        label: "wide: deep",
+        limit: NONE,
+        make: |r| wide(&format!(r#"{{"deep":{}{}{}}}"#, "[".repeat(50), r.values(), "]".repeat(50))),
+    },
+    Way {
+        label: "wide: many objects",
+        limit: NONE,
+        make: |r| wide(&format!(r#"{{"list":[{}{{}}]}}"#, r#"{"a":{}},"#.repeat(r.bytes / 9))),
+    },
+    Way {
+        label: "tools/call name",
+        limit: NAME,
+        make: |r| method("tools/call", &json!({ "name": r.text(), "arguments": {} })),
+    },
+    Way {
+        label: "tools/call _meta",
+        limit: NONE,
+        make: |r| {
+            method(
+                "tools/call",
+                &json!({ "name": "execute_tool", "arguments": { "name": "s__wide" }, "_meta": { "progressToken": r.text() } }),
+            )
+        },
+    },
+    Way {
+        label: "resources/read uri",
+        limit: URI,
+        make: |r| method("resources/read", &json!({ "uri": r.text() })),
+    },
+    Way {
+        label: "resources/read uri with a scheme",
+        limit: URI,
+        make: |r| method("resources/read", &json!({ "uri": format!("s://{}", r.text()) })),
+    },
+    Way {
+        label: "resources/subscribe uri",
+        limit: URI,
+        make: |r| method("resources/subscribe", &json!({ "uri": r.text() })),
+    },
+    Way {
+        label: "prompts/get name",
+        limit: NAME,
+        make: |r| method("prompts/get", &json!({ "name": r.text() })),
+    },
+    Way {
+        label: "prompts/get arguments",
+        limit: NONE,
+        make: |r| {
+            Request::Method(
+                "prompts/get",
+                format!(
+                    r#"{{"name":"s__p","arguments":{}}}"#,
+                    members(r.bytes / 24, |n| format!("{}{n}", r.unit()), "\"v\"")
+                ),
+            )
+        },
+    },
+    Way {
+        label: "completion/complete value",
+        limit: NONE,
+        make: |r| {
+            method(
+                "completion/complete",
+                &json!({ "ref": { "type": "ref/prompt", "name": "s__p" }, "argument": { "name": "a", "value": r.text() } }),
+            )
+        },
+    },
+    Way {
+        label: "completion/complete ref",
+        limit: NAME,
+        make: |r| {
+            method(
+                "completion/complete",
+                &json!({ "ref": { "type": "ref/prompt", "name": r.text() }, "argument": { "name": "a", "value": "" } }),
+            )
+        },
+    },
+    Way {
+        label: "tools/list cursor",
+        limit: CURSOR,
+        make: |r| method("tools/list", &json!({ "cursor": r.text() })),
+    },
+    Way {
+        label: "resources/list cursor",
+        limit: CURSOR,
+        make: |r| method("resources/list", &json!({ "cursor": r.text() })),
+    },
+    Way {
+        label: "logging/setLevel level",
+        limit: NONE,
+        make: |r| method("logging/setLevel", &json!({ "level": r.text() })),
+    },
+    Way {
+        label: "initialize capabilities",
+        limit: NONE,
+        make: |r| initialize(&members(r.bytes / 24, |n| format!("{}{n}", r.unit()), "{}"), "\"t\""),
+    },
     Way { label: "initialize clientInfo", limit: NONE, make: |r| initialize("{}", &r.value()) },
-    Way { label: "ping params", limit: NONE, make: |r| Request::Method("ping", members(r.bytes / 16, |n| format!("{}{n}", r.unit()), "1")) },
+    Way {
+        label: "ping params",
+        limit: NONE,
+        make: |r| Request::Method("ping", members(r.bytes / 16, |n| format!("{}{n}", r.unit()), "1")),
+    },
 ];
 
 fn tool(name: &'static str, key: &str, recipe: &Recipe) -> Request {
     Request::Tool(name, json!({ key: recipe.text() }).to_string())
 }
 
-fn method(name: &'static str, params: Value) -> Request {
+fn method(name: &'static str, params: &Value) -> Request {
     Request::Method(name, params.to_string())
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plugbay_testkit::Workspace;
+use plugbay_testkit::{DEADLINE, Workspace, wait_until};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -93,14 +93,17 @@ fn list(dice: &mut Dice, most: usize, round: usize) -> (String, String) {
     let in_schema = bytes.min(200 << 10);
     let schema = match KINDS[kind] {
         "many properties" => {
-            let properties: Map<String, Value> = (0..in_schema / 40)
-                .map(|n| (format!("{unit}{n}"), json!({ "description": unit })))
-                .collect();
+            let properties: Map<String, Value> =
+                (0..in_schema / 40).map(|n| (format!("{unit}{n}"), json!({ "description": unit }))).collect();
             json!({ "type": "object", "properties": properties })
         }
-        "deep schema" => with((0..24).fold(json!({}), |inner, _| json!({ "anyOf": [inner, { "type": "null" }] }))),
+        "deep schema" => {
+            with((0..24).fold(json!({}), |inner, _| json!({ "anyOf": [inner, { "type": "null" }] })))
+        }
         "pattern" => with(json!({ "pattern": long(unit, in_schema.min(4 << 10)) })),
-        "large enum" => with(json!({ "enum": (0..in_schema / 20).map(|n| format!("{unit}{n}")).collect::<Vec<_>>() })),
+        "large enum" => {
+            with(json!({ "enum": (0..in_schema / 20).map(|n| format!("{unit}{n}")).collect::<Vec<_>>() }))
+        }
         "references" => {
             let definitions: Map<String, Value> = (0..in_schema / 100)
                 .map(|n| (format!("d{n}"), json!({ "anyOf": [{ "$ref": format!("#/$defs/d{}", n + 1) }, { "$ref": format!("#/$defs/d{}", n + 2) }] })))
@@ -120,9 +123,9 @@ fn list(dice: &mut Dice, most: usize, round: usize) -> (String, String) {
         "long description" => {
             all.extend((1..bytes / DESCRIPTION).map(|n| tool(&format!("t{n}"), &words(DESCRIPTION), &plain)));
         }
-        "long names" => all.extend(
-            (0..bytes / NAME).map(|n| tool(&format!("{}{n}", long(unit, NAME - 8)), "d", &plain)),
-        ),
+        "long names" => {
+            all.extend((0..bytes / NAME).map(|n| tool(&format!("{}{n}", long(unit, NAME - 8)), "d", &plain)));
+        }
         "many tools" => all.extend(
             (0..(bytes / 200).min(9_000)).map(|n| tool(&format!("t{n}"), &format!("{unit} {n}"), &plain)),
         ),
@@ -145,7 +148,10 @@ fn unprefixed_lists(trial: &Trial) -> Outcome {
             let name = if n % 2 == 0 { format!("do_something_{n}") } else { format!("{server}_other_{n}") };
             tool(&name, "It does something.", &plain)
         });
-        let more = [tool(&format!("next_{server}"), "d", &plain), tool(&format!("marker_{server}_{round}"), "d", &plain)];
+        let more = [
+            tool(&format!("next_{server}"), "d", &plain),
+            tool(&format!("marker_{server}_{round}"), "d", &plain),
+        ];
         Value::from(own.chain(more).collect::<Vec<_>>()).to_string()
     };
     let mut config = trial::config(&workspace, &[]).top("mode", json!("search"));
@@ -154,22 +160,23 @@ fn unprefixed_lists(trial: &Trial) -> Outcome {
         config = config.entry(server, entry).options(server, json!({ "prefix": false }));
     }
     let gateway = trial.serve_http(&workspace, &config, &[]);
-    let mut ledger = match Ledger::open(trial, &gateway) {
-        Ok(ledger) => ledger,
-        Err(outcome) => return outcome,
-    };
     let mut host = gateway.connect();
     let mut await_marker = |server: &str, round: usize| {
         let name = json!({ "name": format!("marker_{server}_{round}") }).to_string();
-        plugbay_testkit::wait_until(&format!("the list {round} of {server}"), plugbay_testkit::DEADLINE, || {
+        wait_until(&format!("the list {round} of {server}"), DEADLINE, || {
             http::call(&mut host, "describe_tool", &name, &[]).body.contains("inputSchema").then_some(())
         });
     };
     await_marker("p", 0);
     await_marker("q", 0);
+    let mut ledger = match Ledger::open(trial, &gateway) {
+        Ok(ledger) => ledger,
+        Err(outcome) => return outcome,
+    };
     for round in 1..=trial.times(2, 10) {
         for server in ["p", "q"] {
-            std::fs::write(workspace.path().join(server).join("tools.json"), list(server, round)).expect("a list");
+            std::fs::write(workspace.path().join(server).join("tools.json"), list(server, round))
+                .expect("a list");
             let (waits, ()) = beside(Neighbour::over_http(&gateway), || {
                 let next = execute(&format!("next_{server}"), "{}");
                 http::call(&mut gateway.connect(), "execute_tool", &next, &[]);

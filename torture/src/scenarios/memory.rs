@@ -58,10 +58,7 @@ fn logging_session(gateway: &HttpGateway, host: &mut HttpHost) -> String {
 
 /// Calls a tool of a session; whether the server has answered.
 fn call_in(host: &mut HttpHost, session: &str, tool: &str) -> bool {
-    host.post(
-        &[("mcp-session-id", session), ("authorization", ONE)],
-        &http::legacy_call(2, tool, "{}"),
-    );
+    host.post(&[("mcp-session-id", session), ("authorization", ONE)], &http::legacy_call(2, tool, "{}"));
     http::is_result(&host.reply().body)
 }
 
@@ -88,9 +85,7 @@ fn unheard_logs(trial: &Trial) -> Outcome {
             let session = logging_session(&gateway, &mut host);
             for (name, ..) in sizes {
                 refused += usize::from(!call_in(&mut host, &session, &format!("{name}__raw")));
-                wait_until("all log messages", DEADLINE, || {
-                    (done(&workspace, name) >= number).then_some(())
-                });
+                wait_until("all log messages", DEADLINE, || (done(&workspace, name) >= number).then_some(()));
             }
         }
         refused
@@ -142,7 +137,8 @@ fn many_questions(trial: &Trial) -> Outcome {
         let (asked, answer) = answer_all(&host, tool);
         let told = mentions(&answer, &["curious"]) && mentions(&answer, &["64", "256", "16 rounds", "1 mib"]);
         outcome.check(told, || format!("{tool}: the error names no server or no limit: {answer}"));
-        outcome.check((least..=most).contains(&asked), || format!("{tool}: {asked} questions reached the host"));
+        outcome
+            .check((least..=most).contains(&asked), || format!("{tool}: {asked} questions reached the host"));
         figures.push(format!("{asked}"));
     }
     let grown = peak(host.pid()).saturating_sub(before);
@@ -206,11 +202,8 @@ fn largest(workspace: &Workspace) -> u64 {
 fn notification_flood(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let times = trial.times(40_000, 100_000);
-    let entry = trial::stub(
-        &workspace,
-        "s",
-        &[("raw.after", &log_line(2000)), ("after_times", &times.to_string())],
-    );
+    let entry =
+        trial::stub(&workspace, "s", &[("raw.after", &log_line(2000)), ("after_times", &times.to_string())]);
     let config = trial::config(&workspace, &[]).entry("s", entry).options("s", json!({ "scope": "session" }));
     let gateway = callers::serve(trial, &workspace, &config);
     let mut host = gateway.connect();
@@ -229,7 +222,9 @@ fn notification_flood(trial: &Trial) -> Outcome {
     outcome.check(served && waits.failed == 0, || {
         format!("own calls served: {served}, {} of another caller failed", waits.failed)
     });
-    outcome.check(slow.line_with("notifications/message").is_some(), || "the stream holds no message".to_owned());
+    outcome.check(slow.line_with("notifications/message").is_some(), || {
+        "the stream holds no message".to_owned()
+    });
     outcome.check(grown <= 32 * MEBIBYTE, || format!("memory grew by {}", mebibytes(grown)));
     outcome.figure(format!("{times} messages, {} MB: {} more", times / 500, mebibytes(grown)))
 }

@@ -90,11 +90,13 @@ fn calls(workspace: &Workspace) -> usize {
 fn taken_uris(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let resource = |uri: &str| json!({ "uri": uri, "name": uri });
-    let good = Script::friendly().set("resources", json!([resource("notes://same"), resource("notes://good")]));
+    let good =
+        Script::friendly().set("resources", json!([resource("notes://same"), resource("notes://good")]));
     let evil =
         Script::friendly().set("resources", json!([resource("notes://same"), resource("notes://evil")]));
     let config = trial::config(&workspace, &[("good", good), ("evil", evil)]);
-    let config = config.options("evil", json!({ "prefix": false })).options("good", json!({ "prefix": false }));
+    let config =
+        config.options("evil", json!({ "prefix": false })).options("good", json!({ "prefix": false }));
     workspace.write_config(&config);
     let host = workspace.serve(&trial.gateway);
     host.initialize();
@@ -149,7 +151,8 @@ fn folded_keys(trial: &Trial) -> Outcome {
         for (first, second) in [(key, other), (other, key)] {
             let rest = if key == "id" { r#""method":"ping""# } else { r#""id":"own""# };
             host.send_raw(&format!(r#"{{"jsonrpc":"2.0",{rest},"{first}":{value},"{second}":{forged}}}"#));
-            let answer = host.expect("an answer", |m| m.is_response() && m.id().is_none_or(|id| !id.starts_with('1')));
+            let answer =
+                host.expect("an answer", |m| m.is_response() && m.id().is_none_or(|id| !id.starts_with('1')));
             outcome.check(answer.is_error(), || format!("{first:?} beside {second:?} passed"));
         }
     }

@@ -151,7 +151,8 @@ fn generated_answers(trial: &Trial) -> Outcome {
                 stage.request("resources/read", r#"{"uri":"stub://r"}"#)
             }),
             Kind::Completion => with_file(&folder, &stub_file(kind, &content), || {
-                let about = r#"{"ref":{"type":"ref/prompt","name":"s__p"},"argument":{"name":"a","value":""}}"#;
+                let about =
+                    r#"{"ref":{"type":"ref/prompt","name":"s__p"},"argument":{"name":"a","value":""}}"#;
                 stage.request("completion/complete", about)
             }),
             Kind::Prompts | Kind::Resources => with_file(&folder, &stub_file(kind, &content), || {
@@ -162,8 +163,7 @@ fn generated_answers(trial: &Trial) -> Outcome {
                 fs::write(folder.join("tools.json"), tools).expect("a list");
                 call(&stage, "s__next")?;
                 stage.await_tool(&format!("s__marker_{round}"));
-                let method =
-                    if matches!(kind, Kind::Prompts) { "prompts/list" } else { "resources/list" };
+                let method = if matches!(kind, Kind::Prompts) { "prompts/list" } else { "resources/list" };
                 stage.request(method, "{}")
             }),
             Kind::Opening => {
@@ -240,7 +240,12 @@ fn stub_file(kind: Kind, content: &Content) -> (String, String) {
             );
             let questions =
                 if content.shape == 0 { format!(r#"{{"q":{question}}}"#) } else { content.keys(&question) };
-            answer("raw", format!(r#"{{"resultType":"input_required","inputRequests":{questions},"requestState":"x"}}"#))
+            answer(
+                "raw",
+                format!(
+                    r#"{{"resultType":"input_required","inputRequests":{questions},"requestState":"x"}}"#
+                ),
+            )
         }
         Kind::Prompt => {
             let one = |text: &str| format!(r#"{{"role":"user","content":{{"type":"text","text":{text}}}}}"#);
@@ -261,7 +266,11 @@ fn stub_file(kind: Kind, content: &Content) -> (String, String) {
             answer("resources_read", format!(r#"{{"contents":{contents}}}"#))
         }
         Kind::Completion => {
-            let values = if content.shape == 0 { format!("[{}]", content.text()) } else { content.list(|_, unit| unit.to_owned()) };
+            let values = if content.shape == 0 {
+                format!("[{}]", content.text())
+            } else {
+                content.list(|_, unit| unit.to_owned())
+            };
             answer("completion_complete", format!(r#"{{"completion":{{"values":{values}}}}}"#))
         }
         Kind::Prompts => {
@@ -276,9 +285,12 @@ fn stub_file(kind: Kind, content: &Content) -> (String, String) {
             let instructions = if content.shape == 0 { content.text() } else { "\"i\"".to_owned() };
             let experimental = if content.shape == 1 { content.keys("{}") } else { "{}".to_owned() };
             let title = if content.shape == 2 { content.text() } else { "\"t\"".to_owned() };
-            answer("initialize", format!(
-                r#"{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}},"experimental":{experimental}}},"serverInfo":{{"name":"o","version":"0","title":{title}}},"instructions":{instructions}}}"#
-            ))
+            answer(
+                "initialize",
+                format!(
+                    r#"{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}},"experimental":{experimental}}},"serverInfo":{{"name":"o","version":"0","title":{title}}},"instructions":{instructions}}}"#
+                ),
+            )
         }
     }
 }
@@ -303,8 +315,14 @@ fn endpoint(played: &Arc<Mutex<Vec<String>>>) -> Endpoint {
     let played = Arc::clone(played);
     Endpoint::answering(move |asked| {
         let id = asked.body["id"].to_string();
-        let typed = |body: String| Play::Answer { status: 200, headers: vec![("content-type", "application/json")], body };
-        let result = |result: Value| typed(json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": result }).to_string());
+        let typed = |body: String| Play::Answer {
+            status: 200,
+            headers: vec![("content-type", "application/json")],
+            body,
+        };
+        let result = |result: Value| {
+            typed(json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": result }).to_string())
+        };
         match asked.body["method"].as_str() {
             Some("initialize") => result(
                 json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "h", "version": "0" } }),

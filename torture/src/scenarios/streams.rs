@@ -62,7 +62,9 @@ fn stderr_flood(trial: &Trial) -> Outcome {
     let ((_, before), (p99, longest)) = (spread(&calm.times), spread(&waits.times));
     let mut outcome = Outcome::default();
     outcome.check(waits.failed == 0, || format!("{} calls of another caller failed", waits.failed));
-    outcome.check_time(trial, longest, Duration::from_millis(50) + before, || format!("the longest wait was {longest:?}, before {before:?}"));
+    outcome.check_time(trial, longest, Duration::from_millis(50) + before, || {
+        format!("the longest wait was {longest:?}, before {before:?}")
+    });
     outcome.figure(format!("{size} MiB: p99 {}, longest {}", milliseconds(p99), milliseconds(longest)))
 }
 
@@ -87,7 +89,8 @@ fn deaf_server(trial: &Trial) -> Outcome {
     }
     let took = start.elapsed();
     outcome.check(served < took, || format!("another server answered only after {served:?}"));
-    outcome.check_time(trial, served, Duration::from_millis(200), || format!("another server took {served:?}"));
+    outcome
+        .check_time(trial, served, Duration::from_millis(200), || format!("another server took {served:?}"));
     outcome.check_time(trial, took, Duration::from_secs(15), || format!("the calls ended after {took:?}"));
     outcome.figure(format!(
         "calls ended after {}, another server answered in {}",
@@ -174,7 +177,7 @@ fn wide_message(trial: &Trial) -> Outcome {
     let took = start.elapsed();
     host.call("fast__echo", "{}").content_text();
     let mut outcome = Outcome::default();
-    outcome.check(answer.text().contains(r#"k199999"#), || "the server did not get all members".to_owned());
+    outcome.check(answer.text().contains("k199999"), || "the server did not get all members".to_owned());
     outcome.check_time(trial, took, Duration::from_secs(2), || format!("it took {took:?}"));
     outcome.figure(format!("answered after {}", milliseconds(took)))
 }

@@ -94,8 +94,8 @@ impl Stage {
             Request::Method(method, params) => self.request(method, params),
             Request::Tool(tool, arguments) => {
                 let mut host = self.gateway.connect_for(PATIENCE);
-                let reply =
-                    catch_unwind(AssertUnwindSafe(|| http::call(&mut host, tool, arguments, &[]))).map_err(|_| ())?;
+                let reply = catch_unwind(AssertUnwindSafe(|| http::call(&mut host, tool, arguments, &[])))
+                    .map_err(|_| ())?;
                 Ok(if reply.status == 413 { "too long".to_owned() } else { reply.body })
             }
         }
@@ -120,15 +120,7 @@ impl Ledger {
         let calm = (0..3).map(|_| measure()).find(|calm| trial.quick || *calm <= BUSY);
         let Some(calm) = calm else { return Err(Outcome::not_run("the machine is busy")) };
         let worst = (Duration::ZERO, String::new());
-        Ok(Self {
-            outcome: Outcome::default(),
-            calm,
-            worst,
-            count: 0,
-            failed: 0,
-            unanswered: 0,
-            too_long: 0,
-        })
+        Ok(Self { outcome: Outcome::default(), calm, worst, count: 0, failed: 0, unanswered: 0, too_long: 0 })
     }
 
     /// Notes one message: the waits meanwhile, and its answer if there is one to a request.
@@ -184,8 +176,7 @@ fn is_too_long(body: &str) -> bool {
 
 /// Sends a request and measures another caller meanwhile.
 fn play(trial: &Trial, stage: &mut Stage, ledger: &mut Ledger, attack: Attack) -> Duration {
-    let (waits, answer) =
-        beside(Neighbour::over_http(&stage.gateway), || stage.send(&attack.request));
+    let (waits, answer) = beside(Neighbour::over_http(&stage.gateway), || stage.send(&attack.request));
     let wait = ledger.note(trial, attack.recipe, &waits, answer.as_deref().map_err(|&()| ()));
     if wait > RESTART {
         // It may work on for minutes, and the next request is to be measured alone.
