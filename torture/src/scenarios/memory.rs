@@ -20,7 +20,7 @@ const LOG_ALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","pa
 pub(crate) const ALL: &[Scenario] = &[
     Scenario {
         name: "unheard-logs",
-        rule: "64 sessions without a listener, of servers that log 380 KB 20 times and 60 KB 200 times after a call (short: 12 sessions): at most 256 MiB more (short: 96), nobody is refused, and a listener gets messages",
+        rule: "64 sessions without a listener, of servers that log 380 KB 20 times and 60 KB 200 times after a call (short: 6 sessions): at most 256 MiB more (short: 48), nobody is refused, and a listener gets messages",
         run: unheard_logs,
     },
     Scenario {
@@ -35,7 +35,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "notification-flood",
-        rule: "100,000 log messages of 2 KB (short: 40,000) to a host that does not read its stream: at most 32 MiB more, other calls are served",
+        rule: "100,000 log messages of 2 KB (short: 25,000) to a host that does not read its stream: at most 32 MiB more, other calls are served",
         run: notification_flood,
     },
 ];
@@ -78,7 +78,7 @@ fn unheard_logs(trial: &Trial) -> Outcome {
     });
     let gateway = callers::serve(trial, &workspace, &config);
     let before = use_of(gateway.pid()).memory;
-    let (count, limit) = if trial.quick { (12, 96 * MEBIBYTE) } else { (64, 256 * MEBIBYTE) };
+    let (count, limit) = if trial.quick { (6, 48 * MEBIBYTE) } else { (64, 256 * MEBIBYTE) };
     let (waits, refused) = beside(Neighbour::second_caller(&gateway), || {
         let (mut host, mut refused) = (gateway.connect(), 0);
         for number in 1..=count {
@@ -201,7 +201,7 @@ fn largest(workspace: &Workspace) -> u64 {
 
 fn notification_flood(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let times = trial.times(40_000, 100_000);
+    let times = trial.times(25_000, 100_000);
     let entry =
         trial::stub(&workspace, "s", &[("raw.after", &log_line(2000)), ("after_times", &times.to_string())]);
     let config = trial::config(&workspace, &[]).entry("s", entry).options("s", json!({ "scope": "session" }));

@@ -33,7 +33,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "all-connections",
-        rule: "One caller opens 5,000 connections (short: 1,500) and holds them: another caller keeps its own, gets a new one, and is served",
+        rule: "One caller opens 5,000 connections (short: 700) and holds them, of a gateway with 600 descriptors: the oldest idle ones give way, another caller is served and gets a new one",
         run: all_connections,
     },
 ];
@@ -140,32 +140,31 @@ fn all_sessions(trial: &Trial) -> Outcome {
 
 fn all_connections(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let gateway = callers::serve(trial, &workspace, &trial::config(&workspace, &[]));
-    let wanted = trial.times(1500, 5000);
-    let mut two = gateway.connect();
+    // So few descriptors that one caller can want more than its share.
+    let gateway = callers::serve_with(trial, &workspace, &trial::config(&workspace, &[]), Some(600));
+    let wanted = trial.times(700, 5000);
     let call = |host: &mut HttpHost, token| {
-        http::is_result(&http::call(host, "fast__echo", "{}", &[("authorization", token)]).body)
+        // The gateway may close a connection over the limit before it has read the request.
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            http::call(host, "fast__echo", "{}", &[("authorization", token)])
+        }));
+        answer.is_ok_and(|answer| http::is_result(&answer.body))
     };
     let mut outcome = Outcome::default();
-    outcome.check(call(&mut two, TWO), || "another caller is not served".to_owned());
     let mut connections = Vec::new();
     let (waits, served) = beside(Neighbour::second_caller(&gateway), || {
         let mut served = 0;
         for _ in 0..wanted {
-            let Ok(mut host) = catch_unwind(AssertUnwindSafe(|| gateway.connect())) else { break };
-            // The gateway may close a connection over the limit before it has read the request.
-            let answer = catch_unwind(AssertUnwindSafe(|| call(&mut host, ONE)));
-            served += usize::from(answer.unwrap_or(false));
+            let mut host = gateway.connect();
+            served += usize::from(call(&mut host, ONE));
             connections.push(host);
         }
         served
     });
-    outcome.check(connections.len() == wanted, || {
-        format!("this process could open only {} connections", connections.len())
-    });
     outcome.check(waits.failed == 0, || format!("{} calls of another caller failed", waits.failed));
-    outcome.check(call(&mut two, TWO), || "the open connection of another caller was closed".to_owned());
     outcome.check(call(&mut gateway.connect(), TWO), || "another caller gets no connection".to_owned());
     outcome.check(served > 0, || "the first caller was never served".to_owned());
-    outcome.figure(format!("{} connections held open, {served} of their calls served", connections.len()))
+    let open = connections.iter_mut().filter_map(|host| call(host, ONE).then_some(())).count();
+    outcome.check(open < wanted, || "no limit was reached".to_owned());
+    outcome.figure(format!("{wanted} connections, {served} served, {open} still open"))
 }
