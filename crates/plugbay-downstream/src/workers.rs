@@ -87,7 +87,7 @@ mod tests {
         running: &mut JoinSet<()>,
         caller: u8,
         name: &'static str,
-        done: &Arc<Mutex<Vec<&str>>>,
+        done: &Arc<Mutex<Vec<&'static str>>>,
     ) -> tokio::task::AbortHandle {
         let (workers, done) = (Arc::clone(workers), Arc::clone(done));
         let begun = running.spawn(async move {
