@@ -18,7 +18,7 @@ use super::{
     listen::Stream,
     reject::Rejection,
     reply::Body,
-    shares::{Share, Holder},
+    shares::{Holder, Share},
 };
 use crate::budget::{BudgetOfConnection, Reservation};
 

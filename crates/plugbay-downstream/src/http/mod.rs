@@ -59,7 +59,7 @@ use host_views::HostViews;
 use live_sessions::LiveSessions;
 use reject::Rejection;
 use sessions::Sessions;
-use shares::{Share, Shares, Holder};
+use shares::{Holder, Share, Shares};
 use tools_api::InFlight;
 
 /// How long calls in flight may go on after we are told to stop, unless the configuration says otherwise.

@@ -19,7 +19,7 @@ use super::{
     negotiate::single,
     reject::Rejection,
     session_key,
-    shares::{Share, Holder},
+    shares::{Holder, Share},
     stream::EventStream,
 };
 use crate::{
