@@ -73,8 +73,8 @@ const PAGE: usize = 4096;
 /// A `Content-Length` header block is never longer.
 const HEADER_LIMIT: usize = 4 * 1024;
 /// How much of an over-long message is kept to tell whose it was.
-const START_KEPT: usize = 1024;
-const END_KEPT: usize = 128;
+pub(super) const START_KEPT: usize = 1024;
+pub(super) const END_KEPT: usize = 128;
 
 impl Framer {
     pub fn new(limit: usize) -> Self {
