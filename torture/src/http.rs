@@ -29,10 +29,25 @@ pub(crate) fn call(host: &mut HttpHost, tool: &str, arguments: &str, more: &[(&s
     host.reply()
 }
 
-/// Opens a legacy session; `None` if the gateway refuses one.
+/// Opens a legacy session, with both messages of its handshake; `None` if the gateway refuses one.
 pub(crate) fn open_session(gateway: &HttpGateway, more: &[(&str, &str)]) -> Option<String> {
-    let opened = gateway.post(more, INITIALIZE);
-    (opened.status == 200).then(|| opened.header("mcp-session-id").map(str::to_owned)).flatten()
+    open_session_on(&mut gateway.connect(), more)
+}
+
+/// The same on a connection that stays open.
+pub(crate) fn open_session_on(host: &mut HttpHost, more: &[(&str, &str)]) -> Option<String> {
+    host.post(more, INITIALIZE);
+    let opened = host.reply();
+    let session = opened.header("mcp-session-id").filter(|_| opened.status == 200)?.to_owned();
+    let mut headers = vec![("mcp-session-id", session.as_str())];
+    headers.extend(more);
+    host.post(&headers, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    (host.reply().status == 202).then_some(session)
+}
+
+/// Whether a reply is a real result: neither an error, nor a result that tells of one.
+pub(crate) fn is_result(body: &str) -> bool {
+    body.contains("\"result\"") && !body.contains("\"isError\":true")
 }
 
 /// A legacy call.

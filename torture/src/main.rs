@@ -1,6 +1,7 @@
 //! Hostile servers, hosts, files and signals against a real plugbay: each scenario ends with a verdict and a figure.
 
 mod args;
+mod callers;
 mod dice;
 mod http;
 mod measure;
@@ -13,13 +14,17 @@ mod stub;
 mod trial;
 
 use std::{
+    collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
     process::ExitCode,
     time::Instant,
 };
 
 use args::{Settings, Wanted};
+use plugbay_testkit::keep_workspaces;
 use report::Row;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use scenario::{Outcome, Scenario, Verdict};
 use trial::Trial;
 
@@ -53,6 +58,7 @@ fn run(settings: &Settings) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    raise_descriptor_limit();
     let trial = Trial { gateway, quick: settings.quick, seed: settings.seed };
     // A failed check of the testkit is a panic, and its words are the reason in the table.
     std::panic::set_hook(Box::new(|_| {}));
@@ -67,10 +73,27 @@ fn run(settings: &Settings) -> ExitCode {
 }
 
 fn play(scenario: Scenario, trial: &Trial) -> Row {
-    let start = Instant::now();
-    let outcome = catch_unwind(AssertUnwindSafe(|| (scenario.run)(trial)))
+    let (start, before) = (Instant::now(), folders());
+    keep_workspaces(false);
+    let mut outcome = catch_unwind(AssertUnwindSafe(|| (scenario.run)(trial)))
         .unwrap_or_else(|panic| Outcome::broken(&words(&*panic)));
+    if outcome.verdict() == Verdict::Broken {
+        outcome.faults.extend(folders().difference(&before).map(|kept| format!("see {}", kept.display())));
+    }
     Row::new(scenario, outcome, start.elapsed())
+}
+
+/// The folders of scenarios that this process has left to be looked at.
+fn folders() -> BTreeSet<PathBuf> {
+    let own = format!("plugbay-test-{}-", std::process::id());
+    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)).map(|e| e.path()).collect()
+}
+
+/// As many descriptors as the system lets this process have: scenarios open thousands of connections.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {

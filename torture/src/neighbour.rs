@@ -11,7 +11,7 @@ use std::{
 
 use plugbay_testkit::HttpGateway;
 
-use crate::http;
+use crate::{callers, http};
 
 /// The server that it calls.
 pub(crate) const SERVER: &str = "fast";
@@ -34,13 +34,19 @@ pub(crate) struct Waits {
 
 impl Neighbour {
     /// Calls over HTTP, on a connection of its own.
-    pub(crate) fn over_http(gateway: &HttpGateway, token: Option<&str>) -> Self {
+    pub(crate) fn over_http(gateway: &HttpGateway) -> Self {
+        Self::with_headers(gateway, &[])
+    }
+
+    /// The same as the second of [two callers](crate::callers).
+    pub(crate) fn second_caller(gateway: &HttpGateway) -> Self {
+        Self::with_headers(gateway, &[("authorization", callers::TWO)])
+    }
+
+    fn with_headers(gateway: &HttpGateway, headers: &'static [(&str, &str)]) -> Self {
         let mut host = gateway.connect_for(PATIENCE);
-        let token = token.map(|token| format!("Bearer {token}"));
         Self::calling(move || {
-            let more: Vec<(&str, &str)> =
-                token.iter().map(|token| ("authorization", token.as_str())).collect();
-            http::call(&mut host, "fast__echo", r#"{"n":1}"#, &more).body.contains("\"content\"")
+            http::is_result(&http::call(&mut host, "fast__echo", r#"{"n":1}"#, headers).body)
         })
     }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The longest reason in a line.
-const REASON: usize = 300;
+const REASON: usize = 500;
 
 pub(crate) struct Row {
     name: &'static str,
@@ -24,7 +24,8 @@ pub(crate) struct Row {
 impl Row {
     pub(crate) fn new(scenario: Scenario, outcome: Outcome, took: Duration) -> Self {
         let verdict = outcome.verdict();
-        let reasons: Vec<String> = outcome.faults.into_iter().chain(outcome.not_run).collect();
+        let reasons = outcome.faults.into_iter().chain(outcome.not_run).chain(outcome.not_judged);
+        let reasons: Vec<String> = reasons.collect();
         let reason: String = reasons.join("; ").split_whitespace().collect::<Vec<_>>().join(" ");
         let reason = reason.chars().take(REASON).collect();
         Self { name: scenario.name, rule: scenario.rule, verdict, figure: outcome.figure, reason, took }
@@ -36,6 +37,7 @@ impl Verdict {
         match self {
             Self::Kept => "kept",
             Self::Broken => "broken",
+            Self::NotJudged => "not judged (short form)",
             Self::NotRun => "not run",
         }
     }
@@ -43,9 +45,9 @@ impl Verdict {
 
 pub(crate) fn line(row: &Row) -> String {
     let Row { name, verdict, figure, reason, took, .. } = row;
-    let mut line = format!("{:7} {name:20} {:5.1} s  {figure}", verdict.word(), took.as_secs_f64());
+    let mut line = format!("{:10.10} {name:20} {:5.1} s  {figure}", verdict.word(), took.as_secs_f64());
     if !reason.is_empty() {
-        let _ = write!(line, "\n        {reason}");
+        let _ = write!(line, "\n           {reason}");
     }
     line
 }
@@ -84,8 +86,9 @@ fn markdown(rows: &[Row], settings: &Settings) -> String {
 
 fn summary(rows: &[Row]) -> String {
     let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let (kept, broken, not_run) = (count(Verdict::Kept), count(Verdict::Broken), count(Verdict::NotRun));
-    format!("{kept} of {} kept, {broken} broken, {not_run} not run", rows.len())
+    let (kept, broken) = (count(Verdict::Kept), count(Verdict::Broken));
+    let (not_judged, not_run) = (count(Verdict::NotJudged), count(Verdict::NotRun));
+    format!("{kept} of {} kept, {broken} broken, {not_judged} not judged, {not_run} not run", rows.len())
 }
 
 /// As the system's `date` says it; nothing here needs a calendar of its own.

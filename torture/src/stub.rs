@@ -1,8 +1,9 @@
 //! A hostile server: it lists and answers the bytes in its folder, unread and unchecked.
 //!
-//! `tools.json` is the array of its tools, read at each list; `pages` how often that page is listed; `TOOL.answer` the line that
-//! answers a call, with `%ID%` for the id; `TOOL.before` what is sent ahead of it, `TOOL.after` what follows `after_times`. The call of `next` announces another list.
-//! `deaf`, `setsid` and `flood` make it misbehave once it has been initialized.
+//! A line that answers a request of any method is in `METHOD.answer`, with `_` for `/` and `%ID%` for the id. `tools.json` is the
+//! array of its tools, read at each list; `pages` how often that page is listed; `TOOL.answer` the line that
+//! answers a call; `TOOL.before` the bytes ahead of it, `TOOL.after` those that follow `after_times`, and then a line in `done`. The call of `next…` announces
+//! other lists. `deaf`, `setsid` and `flood` make it misbehave once it has been initialized; `modern` lets it speak the modern era.
 
 use std::{
     fs,
@@ -17,6 +18,8 @@ pub(crate) const FLAG: &str = "stub";
 
 const TOOLS: &str =
     r#"[{"name":"next","inputSchema":{"type":"object"}},{"name":"raw","inputSchema":{"type":"object"}}]"#;
+/// What it declares, in either era.
+const ABOUT: &str = r#""capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}},"serverInfo":{"name":"stub","version":"0"}"#;
 
 /// Makes the folder of a server.
 pub(crate) fn write(folder: &Path, files: &[(&str, &str)]) {
@@ -33,61 +36,83 @@ pub(crate) fn run(folder: &str) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         let (method, id) = (message["method"].as_str().unwrap_or_default(), message["id"].to_string());
-        let answered = match method {
-            "initialize" => {
-                let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"stub","version":"0"}}"#;
-                say(&mut out, &result_line(&id, result))
-            }
-            "notifications/initialized" => {
-                misbehave(folder, &mut out);
-                Ok(())
-            }
-            "tools/list" => say(&mut out, &result_line(&id, &page(folder, &message["params"]["cursor"]))),
-            "tools/call" => {
-                call(folder, &mut out, &id, message["params"]["name"].as_str().unwrap_or_default())
-            }
-            _ if message["id"].is_null() => Ok(()),
-            "ping" => say(&mut out, &result_line(&id, "{}")),
-            _ => say(
-                &mut out,
-                &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#),
-            ),
-        };
-        if answered.is_err() {
+        if method == "notifications/initialized" {
+            misbehave(folder, &mut out);
+        }
+        if message["id"].is_null() {
+            continue;
+        }
+        if answer(folder, &mut out, method, &id, &message["params"]).is_err() {
             return;
         }
     }
+}
+
+fn answer(
+    folder: &Path,
+    out: &mut impl Write,
+    method: &str,
+    id: &str,
+    params: &Value,
+) -> std::io::Result<()> {
+    if let Ok(line) = fs::read(folder.join(format!("{}.answer", method.replace('/', "_")))) {
+        return say_as(out, &line, id);
+    }
+    let result = match method {
+        "initialize" => format!(r#"{{"protocolVersion":"2025-11-25",{ABOUT}}}"#),
+        "server/discover" if folder.join("modern").exists() => {
+            format!(r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],{ABOUT}}}"#)
+        }
+        "tools/list" => page(folder, &params["cursor"]),
+        "prompts/list" => r#"{"prompts":[{"name":"p"}]}"#.to_owned(),
+        "resources/list" => r#"{"resources":[{"uri":"stub://r","name":"r"}]}"#.to_owned(),
+        "resources/templates/list" => r#"{"resourceTemplates":[]}"#.to_owned(),
+        "ping" | "resources/subscribe" | "logging/setLevel" => "{}".to_owned(),
+        "tools/call" => return call(folder, out, id, params["name"].as_str().unwrap_or_default()),
+        _ => {
+            return say(
+                out,
+                &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#),
+            );
+        }
+    };
+    say(out, &result_line(id, &result))
 }
 
 fn page(folder: &Path, cursor: &Value) -> String {
     let tools = fs::read_to_string(folder.join("tools.json")).unwrap_or_else(|_| TOOLS.to_owned());
     let pages: u64 = read(folder, "pages").and_then(|text| text.parse().ok()).unwrap_or(1);
     let at: u64 = cursor.as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-    let tools = tools.replace("%PAGE%", &at.to_string());
+    let tools = if pages > 1 { tools.replace("%PAGE%", &at.to_string()) } else { tools };
     let next = if at + 1 < pages { format!(r#","nextCursor":"{}""#, at + 1) } else { String::new() };
-    format!(r#"{{"tools":{tools}{next}}}"#)
+    format!(r#"{{"resultType":"complete","tools":{tools}{next}}}"#)
 }
 
 fn call(folder: &Path, out: &mut impl Write, id: &str, tool: &str) -> std::io::Result<()> {
-    if tool == "next" {
-        say(out, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)?;
+    if tool.starts_with("next") {
+        for list in ["tools", "prompts", "resources"] {
+            say(out, &format!(r#"{{"jsonrpc":"2.0","method":"notifications/{list}/list_changed"}}"#))?;
+        }
     }
     if let Ok(before) = fs::read(folder.join(format!("{tool}.before"))) {
         out.write_all(&before)?;
         out.flush()?;
     }
     match fs::read(folder.join(format!("{tool}.answer"))) {
-        Ok(answer) => {
-            let parts: Vec<&[u8]> = split(&answer, b"%ID%");
-            out.write_all(&parts.join(id.as_bytes()))?;
-            out.write_all(b"\n")?;
+        Ok(answer) => say_as(out, &answer, id)?,
+        Err(_) => say(
+            out,
+            &result_line(id, r#"{"resultType":"complete","content":[{"type":"text","text":"ok"}]}"#),
+        )?,
+    }
+    if let Ok(after) = fs::read(folder.join(format!("{tool}.after"))) {
+        let times = read(folder, "after_times").and_then(|text| text.parse().ok()).unwrap_or(1);
+        for _ in 0..times {
+            out.write_all(&after)?;
             out.flush()?;
         }
-        Err(_) => say(out, &result_line(id, r#"{"content":[{"type":"text","text":"ok"}]}"#))?,
-    }
-    for _ in 0..read(folder, "after_times").and_then(|text| text.parse().ok()).unwrap_or(0) {
-        out.write_all(&fs::read(folder.join(format!("{tool}.after")))?)?;
-        out.flush()?;
+        let mut done = fs::File::options().create(true).append(true).open(folder.join("done"))?;
+        done.write_all(b"done\n")?;
     }
     Ok(())
 }
@@ -133,12 +158,15 @@ fn say(out: &mut impl Write, line: &str) -> std::io::Result<()> {
     writeln!(out, "{line}").and_then(|()| out.flush())
 }
 
-fn split<'a>(bytes: &'a [u8], at: &[u8]) -> Vec<&'a [u8]> {
-    let (mut parts, mut rest) = (Vec::new(), bytes);
-    while let Some(found) = rest.windows(at.len()).position(|window| window == at) {
-        parts.push(&rest[..found]);
-        rest = &rest[found + at.len()..];
+/// Says a line with the id in the place of the first `%ID%`.
+fn say_as(out: &mut impl Write, line: &[u8], id: &str) -> std::io::Result<()> {
+    const MARK: &[u8] = b"%ID%";
+    let found = line.windows(MARK.len()).position(|window| window == MARK);
+    let (head, rest) = found.map_or((line, &[][..]), |at| (&line[..at], &line[at + MARK.len()..]));
+    out.write_all(head)?;
+    if found.is_some() {
+        out.write_all(id.as_bytes())?;
     }
-    parts.push(rest);
-    parts
+    out.write_all(rest)?;
+    out.write_all(b"\n").and_then(|()| out.flush())
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use plugbay_testkit::{Config, DEADLINE, Host, HttpGateway, Script, Workspace, patience, wait_until};
+use plugbay_testkit::{Config, DEADLINE, Host, HttpGateway, Script, Workspace, wait_until};
 use serde_json::{Value, json};
 
 use crate::{http, neighbour, stub};
@@ -41,12 +41,6 @@ impl Trial {
     /// A number of repetitions: of the short form, and of the long one.
     pub(crate) fn times(&self, short: usize, long: usize) -> usize {
         if self.quick { short } else { long }
-    }
-
-    /// A limit of a release build on an idle machine. The short form judges no speed, only what never ends: it runs
-    /// debug builds, on machines that are busy with other things.
-    pub(crate) fn limit(&self, time: Duration) -> Duration {
-        patience(if self.quick { time * 100 } else { time })
     }
 
     /// Starts `plugbay serve` on stdio and waits for these tools.

@@ -20,7 +20,6 @@ use crate::address::{AddressPolicy, NotAllowed, is_on_this_machine};
 
 /// The longest document that is read.
 const LONGEST_BODY: usize = 1024 * 1024;
-const LARGEST_CA_FILE: u64 = 16 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A token endpoint may have to wake up first. A refresh token that it has taken is lost with its answer.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(30);
@@ -103,7 +102,8 @@ impl Http {
             builder = builder.no_proxy(); // a proxy's loopback is not ours
         }
         if let Some(path) = &self.ca_file {
-            let pem = plugbay_files::read(path, LARGEST_CA_FILE).map_err(|error| error.to_string())?;
+            let pem = plugbay_files::read(path, plugbay_files::LARGEST_CA_FILE)
+                .map_err(|error| error.to_string())?;
             let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| error.to_string())?;
             builder = builder.tls_certs_merge(certificates);
         }

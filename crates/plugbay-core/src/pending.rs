@@ -6,6 +6,10 @@ use rustc_hash::FxHashMap;
 
 use crate::exchange::Ticket;
 
+/// A deadline that is noticed later than this: the machine slept, or the process was stopped. That time counts for
+/// nobody.
+pub const GAP: Duration = Duration::from_secs(5);
+
 /// Requests by ticket. Each leaves the table exactly once, by whichever of its ends comes first, so
 /// each gets exactly one answer.
 #[derive(Debug)]
@@ -79,14 +83,12 @@ impl<T> Pending<T> {
         }
     }
 
-    /// The process did not run for a while: no silence in that time counts, so every wait begins anew.
-    pub fn begin_anew(&mut self, now: Instant) {
+    /// The process did not run for so long: that time counts for no request.
+    pub fn skip_gap(&mut self, gap: Duration) {
         for entry in self.entries.values_mut() {
-            let until = now.checked_add(entry.patience);
-            if entry.silent_until.is_some() {
-                entry.silent_until = until;
+            for deadline in [&mut entry.silent_until, &mut entry.latest] {
+                *deadline = deadline.and_then(|deadline| deadline.checked_add(gap));
             }
-            entry.latest = entry.latest.and_then(|latest| Some(latest.max(until?)));
         }
         self.earliest = self.entries.values().filter_map(Entry::deadline).min();
     }
@@ -205,18 +207,20 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_begins_anew_after_the_process_did_not_run() {
+    fn a_time_in_which_the_process_did_not_run_moves_deadlines_and_restarts_no_wait() {
         let start = Instant::now();
         let mut pending = Pending::default();
         pending.register(Ticket(1), "silent", start, 2 * SECOND, 5 * SECOND);
         pending.register(Ticket(2), "on hold", start, 2 * SECOND, 3600 * SECOND);
         pending.register_for_ever(Ticket(3), "subscription");
         pending.hold(Ticket(2));
+        pending.skip_gap(999 * SECOND);
         let woken = start + 1000 * SECOND;
-        pending.begin_anew(woken);
-        assert_eq!(pending.next_deadline(), Some(woken + 2 * SECOND));
-        assert_eq!(pending.expire(woken + SECOND), []);
-        assert_eq!(pending.expire(woken + 60 * SECOND), [(Ticket(1), "silent", 2 * SECOND)]);
+        assert_eq!(pending.next_deadline(), Some(woken + SECOND), "it had waited for a second");
+        assert_eq!(pending.expire(woken), []);
+        assert_eq!(pending.expire(woken + SECOND), [(Ticket(1), "silent", 2 * SECOND)]);
+        pending.skip_gap(SECOND);
+        assert_eq!(pending.next_deadline(), Some(start + 4600 * SECOND), "the latest end has moved as far");
         assert_eq!(pending.len(), 2);
     }
 

@@ -57,14 +57,21 @@ impl KnownSecrets {
         Self::sorted(self.0.iter().cloned().chain(likely).collect())
     }
 
-    /// The text with something else in the place of every secret. Of a text that was cut, and ends in `…` therefore, the
-    /// beginning of a secret is left out too.
+    /// The text with something else in the place of every secret. Of a text that was cut, and begins or ends with `…`
+    /// therefore, the rest of a secret at that place is left out too.
     pub fn hide<'a>(&self, text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
         let mut text = text.into();
         let beginnings =
             |cut: &str| self.0.iter().filter_map(|(secret, _)| begins_at_end(cut, secret.expose())).min();
         if let Some(start) = text.strip_suffix(HIDDEN).and_then(beginnings) {
             text = format!("{}{HIDDEN}", &text[..start]).into();
+        }
+        let rests =
+            |cut: &str| self.0.iter().filter_map(|(secret, _)| ends_at_start(cut, secret.expose())).max();
+        if let Some(cut) = text.strip_prefix(HIDDEN)
+            && let Some(rest) = rests(cut)
+        {
+            text = format!("{HIDDEN}{}", &cut[rest..]).into();
         }
         self.0.iter().fold(text, |text, (secret, shown)| {
             if text.contains(secret.expose()) { text.replace(secret.expose(), shown).into() } else { text }
@@ -89,6 +96,13 @@ fn begins_at_end(text: &str, secret: &str) -> Option<usize> {
     found.next().map(|length| text.len() - length)
 }
 
+/// How long the end of a secret is that stands at the start of a text.
+fn ends_at_start(text: &str, secret: &str) -> Option<usize> {
+    let starts = (1..=secret.len().saturating_sub(SHORTEST)).filter(|start| secret.is_char_boundary(*start));
+    let mut found = starts.map(|start| &secret[start..]).filter(|end| text.starts_with(end));
+    found.next().map(str::len)
+}
+
 /// Without the values.
 impl fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,6 +125,7 @@ mod tests {
         assert_eq!(known.hide(text), "${B}, ${A}, …, yes, /usr/bin/program, short");
         assert!(matches!(known.hide("nothing"), Cow::Borrowed("nothing")));
         assert_eq!(known.hide("cut: hunter2-and-m…"), "cut: …", "half a secret");
+        assert_eq!(known.hide("…ter2-and-more: cut"), "…: cut", "the other half");
         assert_eq!(format!("{known:?}"), r#"["${B}", "…", "${A}"]"#);
     }
 

@@ -278,12 +278,13 @@ fn is_selector(char: char) -> bool {
 
 /// The tags of a flag: those of England, Scotland and Wales behind a black flag are the only ones that there are.
 fn flag(before: Option<char>, chars: &[char]) -> Option<usize> {
-    if before != Some('\u{1f3f4}') || chars.first().is_none_or(|first| kind(*first) != Some(Hidden::Tag)) {
-        return None;
-    }
-    let letter = |tag: &char| char::from_u32((*tag as u32).checked_sub(0xe_0000)?).filter(char::is_ascii);
-    let tags: String = chars.iter().take(6).map_while(letter).collect();
-    ["gbeng\u{7f}", "gbsct\u{7f}", "gbwls\u{7f}"].contains(&&*tags).then_some(tags.len())
+    const TAGS: u32 = 0xe_0000;
+    let ascii = |tag: &char| u8::try_from((*tag as u32).checked_sub(TAGS)?).ok().filter(u8::is_ascii);
+    let begins_with =
+        |flag: &&[u8; 6]| chars.iter().take(6).map(ascii).eq(flag.iter().map(|byte| Some(*byte)));
+    let is_flag =
+        before == Some('\u{1f3f4}') && [b"gbeng\x7f", b"gbsct\x7f", b"gbwls\x7f"].iter().any(begins_with);
+    is_flag.then_some(6)
 }
 
 /// The length of the escape sequence that begins here.

@@ -19,7 +19,7 @@ use plugbay_core::{
     wire::{Head, Span, write},
 };
 
-use self::call_arguments::Arguments;
+use self::call_arguments::{Arguments, by_commas};
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
@@ -108,7 +108,6 @@ type Reply = Result<String, String>;
 
 /// `describe_tool`: known tools are described even if others of the names are unknown.
 fn describe(context: RequestContext<'_>, snapshot: Snapshot) {
-    let by_commas = |text: &str| text.split(',').map(|name| name.trim().to_owned()).collect();
     let names = match Arguments::of(context.request).names(&["name", "names"], by_commas) {
         Ok(names) if !names.is_empty() => names,
         Ok(_) => {

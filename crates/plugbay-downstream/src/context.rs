@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 use bytes::Bytes;
 use plugbay_core::{era::Era, size_limit, surface::Snapshot, wire::Frame};
 use serde_json::Value;
-use tokio::task::spawn_blocking;
+use tokio::task::JoinError;
 
 use crate::{
     gateway::Gateway, message::Request, outbox::Outbox, refusal::Refusal, respond, session::Session,
@@ -115,7 +115,7 @@ impl<'a> RequestContext<'a> {
         }
         let (tool_index, resources) = (Arc::clone(&snapshot.tool_index), Arc::clone(&snapshot.resources));
         let table = self.gateway().table;
-        let ready = spawn_blocking(move || {
+        let ready = self.worked(move || {
             tool_index.prepare(table);
             resources.skills.prepare(table);
         });
@@ -132,10 +132,19 @@ impl<'a> RequestContext<'a> {
             return self.text(&make(self.session));
         }
         let session = Arc::clone(self.session);
-        let working = spawn_blocking(move || make(&session));
+        let working = self.worked(move || make(&session));
         self.later(working, |context, text| {
             context.text(&text.unwrap_or_else(|_| Err("the answer could not be made".to_owned())));
         });
+    }
+
+    /// Work in another thread; it starts when this is awaited and a thread is free.
+    fn worked<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, JoinError>> + Send + 'static {
+        let (workers, caller) = (Arc::clone(&self.gateway().workers), self.session.caller());
+        async move { workers.run(caller, work).await }
     }
 
     pub(crate) fn to_owned(self) -> OwnedContext {

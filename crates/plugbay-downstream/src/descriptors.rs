@@ -22,9 +22,22 @@ pub fn raise_limit() -> usize {
 mod tests {
     use super::*;
 
-    /// The only test of this process that changes the limit: tests run in processes of their own.
+    const CHILD: &str = "PLUGBAY_DOWNSTREAM_CHILD";
+
+    /// The limit concerns all threads of a process, so a child has it.
     #[test]
     fn the_limit_of_descriptors_is_raised() {
+        if std::env::var_os(CHILD).is_none() {
+            let test = "descriptors::tests::the_limit_of_descriptors_is_raised";
+            let child = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", test])
+                .env(CHILD, "")
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&child.stdout);
+            assert!(child.status.success() && told.contains("1 passed"), "{told}");
+            return;
+        }
         let mut few = getrlimit(Resource::Nofile);
         let Some(maximum) = few.maximum.filter(|maximum| *maximum > 64) else { return };
         few.current = Some(64);

@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     agent_settings::Agents, connected_hosts::ConnectedHosts, principal::Principal, ranking::Ranker,
-    suspended::SuspendedCalls,
+    suspended::SuspendedCalls, workers::Workers,
 };
 
 /// How long a host that lists once waits for the lists that servers have for hosts of its kind.
@@ -48,6 +48,8 @@ pub struct Gateway {
     pub ranker: Arc<Ranker>,
     /// The model and the terms of agent runs.
     pub agents: Arc<Agents>,
+    /// The threads for answers that take long.
+    pub workers: Arc<Workers>,
     /// Gives each session servers of its own; `None`: all sessions have the same.
     pub session_views: Option<SessionViews>,
     /// The sender of the requests; over HTTP each session has its own.

@@ -36,9 +36,11 @@ pub mod stdio;
 mod subscriptions;
 mod suspended;
 mod tasks;
+mod workers;
 mod write_timeout;
 
 pub use connected_hosts::{ConnectedHost, ConnectedHosts};
 pub use gateway::{Gateway, HostDeclared, HostEvents, SessionView, SessionViews};
 pub use principal::{Grant, Principal};
 pub use suspended::SuspendedCalls;
+pub use workers::Workers;

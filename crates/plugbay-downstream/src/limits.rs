@@ -7,19 +7,19 @@ const MIB: usize = 1024 * KIB;
 
 /// Bytes that all hosts together may leave unread. A caller may hold as much of it as it leaves to others.
 pub(crate) const UNREAD_BY_ALL: usize = 512 * MIB;
-/// What each caller may hold, however much others hold.
+/// Bytes that each caller may hold, however much others hold. A request alone gets half of them.
 pub(crate) const LEAST_OF_CALLER: usize = 4 * MIB;
-/// The same for each session or request of a caller that has used up its memory.
+/// Bytes that each session or request may hold, also if its caller has used up its memory.
 pub(crate) const LEAST_OF_SESSION: usize = 64 * KIB;
 /// Unread bytes of one session from which on its requests are rejected.
 pub(crate) const UNREAD: usize = 16 * MIB;
 /// Unread bytes of one session from which on answers that come are replaced by an error. An answer alone may be longer.
 pub(crate) const UNREAD_ANSWERS: usize = 128 * MIB;
-/// The same for a host that shares its process with no other.
+/// Unread bytes of the only host of a process, from which on answers are replaced by an error.
 pub(crate) const UNREAD_ALONE: usize = 256 * MIB;
 /// Unread bytes from which on plugbay reads no requests of a host on stdio, and no host gets notifications.
 pub(crate) const HIGH: usize = 8 * MIB;
-/// The same for notifications and server requests, if many hosts share a budget.
+/// Unread bytes from which on one of many hosts gets no notifications and no server requests.
 pub(crate) const HIGH_AMONG_MANY: usize = 256 * KIB;
 
 // --- notifications that wait to be read: log messages and all others have these limits each
@@ -42,7 +42,7 @@ pub(crate) const LANE_UNHEARD: Lane = Lane { messages: 256, bytes: 64 * KIB };
 
 /// Requests of all callers that wait for their answers. A caller may have as many as it leaves to others.
 pub(crate) const CALLS: usize = 8192;
-/// What each caller may have in flight, however many others have.
+/// Requests that each caller may have in flight, however many others have.
 pub(crate) const LEAST_CALLS: usize = 64;
 /// Requests of one session over HTTP.
 pub(crate) const CALLS_OF_SESSION: usize = 128;
@@ -54,7 +54,7 @@ pub(crate) const CALL_BYTES_OF_HOST: usize = 256 * MIB;
 
 /// Sessions of all callers. A caller may have as many as it leaves to others.
 pub(crate) const SESSIONS: usize = 4096;
-/// What each caller may open, however many others have.
+/// Sessions that each caller may open, however many others have.
 pub(crate) const LEAST_SESSIONS: usize = 16;
 /// Connections that each peer and each caller may open, however many others have.
 pub(crate) const LEAST_CONNECTIONS: usize = 16;

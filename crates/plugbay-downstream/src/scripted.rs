@@ -59,6 +59,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         table: || None,
         ranker: Arc::default(),
         agents: Arc::default(),
+        workers: Arc::default(),
         host_events: HostEvents {
             opened: Arc::default(),
             declared: Arc::new(|_| ()),

@@ -20,6 +20,9 @@ pub use draft::{is_abandoned, sweep};
 /// Links that lead to a file; more of them are a circle.
 const MOST_LINKS: usize = 40;
 
+/// The longest file of certificates that is read.
+pub const LARGEST_CA_FILE: u64 = 16 * 1024 * 1024;
+
 /// The bytes of a regular file, behind its symbolic links. A longer file is an error.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     whole(&regular(OpenOptions::new().read(true), path, OFlags::empty())?, longest)

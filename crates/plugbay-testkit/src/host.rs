@@ -194,6 +194,11 @@ impl Host {
         self.transcript.all()
     }
 
+    /// Drops the messages that the test has taken, from memory too: for conversations without an end.
+    pub fn forget(&self) {
+        self.transcript.forget();
+    }
+
     pub fn count_notifications(&self, method: &str) -> usize {
         self.messages().iter().filter(|m| m.id().is_none() && m.method().as_deref() == Some(method)).count()
     }

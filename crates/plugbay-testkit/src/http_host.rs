@@ -165,6 +165,19 @@ impl HttpHost {
         assert!(begun, "no answer");
     }
 
+    /// Reads lines of an answer until one holds `part`; `None` at the end, or after the time of this host.
+    pub fn line_with(&mut self, part: &str) -> Option<String> {
+        loop {
+            let mut line = String::new();
+            if !self.stream.read_line(&mut line).is_ok_and(|count| count > 0) {
+                return None;
+            }
+            if line.contains(part) {
+                return Some(line);
+            }
+        }
+    }
+
     pub fn reply(&mut self) -> HttpReply {
         let status = self.line();
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");

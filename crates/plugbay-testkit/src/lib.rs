@@ -22,4 +22,4 @@ pub use message::{Framing, RawMessage};
 pub use process::{Process, Signal, descendants, mentioning, wait_until_gone};
 pub use programs::{gateway_path, scripted_server_path, write_program};
 pub use script::Script;
-pub use workspace::{Config, Workspace};
+pub use workspace::{Config, Workspace, keep_workspaces};

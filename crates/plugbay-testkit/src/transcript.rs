@@ -78,6 +78,11 @@ impl Transcript {
         self.lock().messages.iter().map(|(message, _)| message.clone()).collect()
     }
 
+    /// Drops the messages that were taken.
+    pub(crate) fn forget(&self) {
+        self.lock().messages.retain(|(_, taken)| !taken);
+    }
+
     pub(crate) fn stderr(&self) -> String {
         self.lock().stderr.clone()
     }

@@ -4,7 +4,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::{self, Command},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread,
 };
 
@@ -20,6 +20,13 @@ use crate::{
 
 /// The start timeout of servers, unless a test sets another.
 const START: &str = "10m";
+
+static KEPT: AtomicBool = AtomicBool::new(false);
+
+/// Says whether workspaces that end from now on are left to be looked at. Those of a test that panics are in any case.
+pub fn keep_workspaces(keep: bool) {
+    KEPT.store(keep, Ordering::Relaxed);
+}
 
 /// Removed at the end, unless the test failed: then it is left to be looked at.
 #[derive(Debug)]
@@ -193,7 +200,7 @@ impl Drop for Workspace {
             process.signal(Signal::CONT);
             process.signal(Signal::KILL);
         }
-        if !thread::panicking() {
+        if !thread::panicking() && !KEPT.load(Ordering::Relaxed) {
             let _ = fs::remove_dir_all(&self.root);
         }
     }

@@ -191,6 +191,7 @@ impl App {
             table: embeddings::table,
             ranker: Arc::default(),
             agents: Arc::default(),
+            workers: Arc::default(),
             session_views: sessions.clone().map(views),
             principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
         };

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -123,15 +124,38 @@ fn age(scores: &mut Scores) {
     scores.retain(|_, tools| !tools.is_empty());
 }
 
-/// Without scores if the file cannot be read.
+/// Without scores if the file cannot be read. One that cannot be parsed is moved aside and logged: it is never
+/// overwritten.
 fn scores(file: Option<&Path>) -> Scores {
-    let text = file.and_then(|file| files::read_own(file).ok()).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
+    let Some((file, text)) = file.and_then(|file| Some((file, files::read_own(file).ok()?))) else {
+        return Scores::new();
+    };
+    serde_json::from_slice(&text).unwrap_or_else(|error| {
+        let aside = file.with_extension("json.corrupt");
+        let outcome = fs::rename(file, &aside);
+        tracing::warn!(path = %file.display(), aside = %aside.display(), ?outcome, "moved a damaged file with the uses of tools aside: {error}");
+        Scores::new()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_usage_file_is_moved_aside_and_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let usage = Usage::of(Path::new("/p"), Some(folder.path()));
+        let server = ServerName::parse("s").unwrap();
+        usage.counts.used(&server, "x");
+        usage.save();
+        let file = usage.file.clone().unwrap();
+        fs::write(&file, "{garbage").unwrap();
+        usage.counts.used(&server, "x");
+        usage.save();
+        assert_eq!(fs::read_to_string(file.with_extension("json.corrupt")).unwrap(), "{garbage");
+        assert_eq!(scores(Some(&file))["s"]["x"], USE);
+    }
 
     #[test]
     fn the_most_and_latest_used_tools_come_first() {

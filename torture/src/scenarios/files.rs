@@ -24,12 +24,12 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "corrupt-files",
-        rule: "Corrupt files in cache and state: plugbay serves, moves them aside or leaves them, and says so",
+        rule: "Corrupt files of cache, tokens, approvals and uses: plugbay serves, moves each aside or leaves it, and says so",
         run: corrupt_files,
     },
     Scenario {
         name: "newer-cache",
-        rule: "A cache file of a newer format is no damage: it is not moved aside",
+        rule: "A cache file of a newer format is no damage: it is neither moved aside nor changed",
         run: newer_cache,
     },
     Scenario {
@@ -39,7 +39,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "file-modes",
-        rule: "Under umask 000 no file of plugbay is open to others, and no folder",
+        rule: "Under umask 000 no file, folder or socket of plugbay is open to others: of a gateway, the daemon, tokens and approvals",
         run: file_modes,
     },
     Scenario {
@@ -87,7 +87,7 @@ fn odd_cache_files(trial: &Trial) -> Outcome {
         let (host, took) = start(trial, &workspace);
         host.call("s__echo", "{}").content_text();
         longest = longest.max(took);
-        outcome.check(took <= patience(Duration::from_secs(5)), || format!("{kind}: the list took {took:?}"));
+        outcome.check_time(trial, took, Duration::from_secs(5), || format!("{kind}: the list took {took:?}"));
     }
     outcome.figure(format!("five kinds, the list after {} at most", milliseconds(longest)))
 }
@@ -106,33 +106,74 @@ fn odd(kind: &str, file: &Path) {
 fn corrupt_files(trial: &Trial) -> Outcome {
     let (mut outcome, garbage) = (Outcome::default(), "{\"format\":5,\"lists\":[{\u{0}garbage");
     let workspace = Workspace::new();
-    let mut files = warm(trial, &workspace);
-    files.extend(
-        workspace.files("state").into_iter().filter(|path| path.extension().is_some_and(|end| end == "json")),
-    );
-    for file in &files {
-        fs::write(file, garbage).expect("a file");
-    }
-    let (host, _) = start(trial, &workspace);
+    let config = config(&workspace).top("learn", 5.into());
+    let host = trial.open(&workspace, &config, &["s__echo", "fast__echo"]);
     host.call("s__echo", "{}").content_text();
-    let told = host.stderr();
     host.finish();
-    let kept = workspace.files("cache").into_iter().chain(workspace.files("state"));
-    let kept = kept.filter(|path| fs::read_to_string(path).is_ok_and(|text| text == garbage)).count();
-    outcome.check(kept > 0, || "no corrupt file was kept for its owner".to_owned());
-    outcome.check(mentions(&told, &["damaged", "corrupt", "aside"]), || "nothing was said".to_owned());
+    make_state(trial, &workspace);
+    let json = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
+    let files: Vec<PathBuf> =
+        FOLDERS.iter().flat_map(|folder| workspace.files(folder)).filter(json).collect();
+    for part in ["servers/", "tokens", "approved", "usage"] {
+        let found = files.iter().any(|path| path.to_string_lossy().contains(part));
+        outcome.check(found, || format!("there is no file of {part:?}"));
+    }
+    for (number, file) in files.iter().enumerate() {
+        fs::write(file, format!("{garbage} {number}")).expect("a file");
+    }
+    let host = trial.open(&workspace, &config, &["s__echo", "fast__echo"]);
+    host.call("s__echo", "{}").content_text();
+    let mut told = host.finish().stderr;
+    // These commands read the other files, and would write them.
+    told += &trial.command(&workspace, &["token", "create", "two"]);
+    told += &trial.command(&workspace, &["approve", "--yes", "project/plugbay.jsonc"]);
+    let present: Vec<String> = FOLDERS
+        .iter()
+        .flat_map(|folder| workspace.files(folder))
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .collect();
+    let kept = (0..files.len()).filter(|number| present.contains(&format!("{garbage} {number}"))).count();
+    let lost: Vec<&PathBuf> = files
+        .iter()
+        .enumerate()
+        .filter(|(number, _)| !present.contains(&format!("{garbage} {number}")))
+        .map(|(_, path)| path)
+        .collect();
+    outcome.check(lost.is_empty(), || {
+        format!("{kept} of {} corrupt files were kept: not {lost:?}", files.len())
+    });
+    for words in [["damaged", "aside"], ["tokens", "token"], ["approved", "approv"]] {
+        outcome.check(mentions(&told, &words), || format!("nothing was said of {words:?}"));
+    }
     outcome.figure(format!("{} files, {kept} kept aside", files.len()))
+}
+
+/// The folders of plugbay in a workspace.
+const FOLDERS: [&str; 5] = ["cache", "state", "run", "data", "config"];
+
+/// Creates a token and approves a project, for the files that keep them.
+fn make_state(trial: &Trial, workspace: &Workspace) {
+    make_project(workspace);
+    trial.command(workspace, &["token", "create", "one"]);
+    trial.command(workspace, &["approve", "--yes", "project/plugbay.jsonc"]);
+}
+
+fn make_project(workspace: &Workspace) {
+    let project = workspace.path().join("project");
+    fs::create_dir_all(&project).expect("a folder");
+    fs::write(project.join("plugbay.jsonc"), r#"{ "mcpServers": { "p": { "command": "true" } } }"#)
+        .expect("a project");
 }
 
 fn newer_cache(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let newer = r#"{"format":99,"server":{"name":"s"},"lists":"in another file"}"#;
-    for file in warm(trial, &workspace) {
+    let files = warm(trial, &workspace);
+    for file in &files {
         fs::write(file, newer).expect("a file");
     }
     let (host, _) = start(trial, &workspace);
-    let told = host.stderr();
-    host.finish();
+    let told = host.finish().stderr;
     let aside = workspace
         .files("cache")
         .into_iter()
@@ -142,7 +183,12 @@ fn newer_cache(trial: &Trial) -> Outcome {
     outcome.check(aside == 0 && !mentions(&told, &["damaged", "corrupt"]), || {
         format!("{aside} files moved aside")
     });
-    outcome.figure("format 99")
+    let unchanged = files.iter().filter(|path| fs::read_to_string(path).is_ok_and(|text| text == newer));
+    let unchanged = unchanged.count();
+    outcome.check(unchanged == files.len() && unchanged > 0, || {
+        format!("{unchanged} of {} files are unchanged", files.len())
+    });
+    outcome.figure(format!("format 99, {unchanged} files unchanged"))
 }
 
 fn foreign_folder(trial: &Trial) -> Outcome {
@@ -179,41 +225,63 @@ fn mode(path: &Path) -> u32 {
 }
 
 fn file_modes(trial: &Trial) -> Outcome {
-    let workspace = Workspace::new();
+    let workspace = Workspace::new().with_daemon();
     let config = config(&workspace).top("learn", 5.into());
     workspace.write_config(&config);
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", r#"umask 000; exec "$0" serve --config "$1""#])
-        .arg(&trial.gateway)
-        .arg(workspace.config_path());
-    command.current_dir(workspace.path()).env_clear().envs(workspace.environment());
-    let host = Host::spawn(&mut command);
-    host.initialize();
-    host.await_tools(&["s__echo"]);
-    host.call("s__echo", "{}").content_text();
-    let mut open = open_to_others(&workspace);
-    host.finish();
-    open.extend(open_to_others(&workspace));
-    open.sort();
-    open.dedup();
+    let open = |words: &str| {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!(r#"umask 000; exec "$0" {words} --config "$1""#)])
+            .arg(&trial.gateway)
+            .arg(workspace.config_path());
+        command.current_dir(workspace.path()).env_clear().envs(workspace.environment());
+        command
+    };
+    // The usual umask made these folders: what is below them is of plugbay.
+    let before: Vec<PathBuf> = FOLDERS.iter().flat_map(|folder| entries(&workspace, folder)).collect();
+    make_project(&workspace);
+    for words in ["token create one", "approve --yes project/plugbay.jsonc"] {
+        let output = open(words).output().expect("plugbay runs");
+        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let mut found = Vec::new();
+    // One gateway of its own, and one in the daemon.
+    for daemon in ["off", "on"] {
+        let host = Host::spawn(open("serve").env("PLUGBAY_DAEMON", daemon));
+        host.initialize();
+        host.await_tools(&["s__echo"]);
+        host.call("s__echo", "{}").content_text();
+        found.extend(FOLDERS.iter().flat_map(|folder| entries(&workspace, folder)));
+        host.finish();
+        found.extend(FOLDERS.iter().flat_map(|folder| entries(&workspace, folder)));
+    }
+    found.sort();
+    found.dedup();
+    found.retain(|path| !before.contains(path));
     let mut outcome = Outcome::default();
-    outcome.check(open.is_empty(), || format!("open to others: {open:?}"));
-    let count =
-        ["cache", "state", "run", "data"].map(|folder| workspace.files(folder).len()).iter().sum::<usize>();
-    let learned = workspace.files("cache").iter().any(|path| path.to_string_lossy().contains("usage"));
-    outcome.check(learned, || "no file with the uses of tools was written".to_owned());
-    outcome.figure(format!("{count} files in cache, state, run and data"))
+    let lax: Vec<String> = found
+        .iter()
+        .filter_map(|path| Some((path, fs::symlink_metadata(path).ok()?)))
+        .filter(|(_, about)| !about.is_symlink() && about.mode() & 0o077 != 0)
+        .map(|(path, about)| format!("{} {:o}", path.display(), about.mode() & 0o777))
+        .collect();
+    outcome.check(lax.is_empty(), || format!("open to others: {lax:?}"));
+    for part in ["cache/plugbay/servers/", "usage", "tokens", "approved", "running", "logs", ".sock"] {
+        let there = found.iter().any(|path| path.to_string_lossy().contains(part));
+        outcome.check(there, || format!("there is nothing of {part:?}"));
+    }
+    outcome.figure(format!("{} files, folders and sockets", found.len()))
 }
 
-/// Everything below our folders whose mode lets others in.
-fn open_to_others(workspace: &Workspace) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for folder in ["cache", "state", "run", "data", "config"] {
-        let mut paths = workspace.files(folder);
-        paths.extend(workspace.files(folder).iter().filter_map(|path| path.parent().map(Path::to_owned)));
-        let root = workspace.path().join(folder);
-        found.extend(paths.into_iter().filter(|path| *path != root && mode(path) & 0o077 != 0));
+/// A folder of the workspace with everything below it, sockets and links included.
+fn entries(workspace: &Workspace, folder: &str) -> Vec<PathBuf> {
+    let mut found = vec![workspace.path().join(folder)];
+    let mut at = 0;
+    while at < found.len() {
+        if fs::symlink_metadata(&found[at]).is_ok_and(|about| about.is_dir()) {
+            found.extend(fs::read_dir(&found[at]).into_iter().flatten().flatten().map(|entry| entry.path()));
+        }
+        at += 1;
     }
     found
 }
@@ -226,10 +294,9 @@ fn no_home(trial: &Trial) -> Outcome {
     }
     let (host, _) = start(trial, &workspace);
     host.call("s__echo", "{}").content_text();
-    let told = host.stderr();
+    let told = host.finish().stderr;
     let mut outcome = Outcome::default();
     outcome.check(mentions(&told, &["cannot", "could not"]), || "nothing was said".to_owned());
-    host.finish();
     outcome.figure("five folders that are files")
 }
 

@@ -3,9 +3,13 @@
 mod answers;
 mod clients;
 mod files;
+mod generator;
 mod kills;
+mod limits;
+mod lists;
 mod memory;
 mod names;
+mod replies;
 mod sessions;
 mod soak;
 mod streams;
@@ -22,9 +26,12 @@ pub(crate) fn all() -> Vec<Scenario> {
         sessions::ALL,
         answers::ALL,
         work::ALL,
+        lists::ALL,
+        replies::ALL,
         memory::ALL,
         names::ALL,
         files::ALL,
+        limits::ALL,
         time::ALL,
         soak::ALL,
     ];

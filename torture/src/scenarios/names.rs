@@ -1,6 +1,6 @@
 //! Names, metadata and secrets: what a hostile server or a curious reader could gain from them.
 
-use plugbay_testkit::{Endpoint, Host, Play, Script, Signal, Workspace};
+use plugbay_testkit::{DEADLINE, Endpoint, Host, Play, Script, Signal, Workspace, wait_until};
 use serde_json::{Value, json};
 
 use crate::{
@@ -13,6 +13,11 @@ pub(crate) const ALL: &[Scenario] = &[
         name: "taken-names",
         rule: "No spelling of one server's tool leads to another server, with `\"prefix\": false` too",
         run: taken_names,
+    },
+    Scenario {
+        name: "taken-uris",
+        rule: "The bare URI of a resource that two servers list is refused with the names of both",
+        run: taken_uris,
     },
     Scenario {
         name: "folded-keys",
@@ -55,14 +60,22 @@ fn taken_names(trial: &Trial) -> Outcome {
         host.initialize();
         workspace.await_log("evil", "listed", 1);
         workspace.await_log("good", "listed", 1);
-        host.barrier();
+        let call = |name: &str| match mode {
+            "search" => host.call("execute_tool", &json!({ "name": name, "arguments": {} }).to_string()),
+            _ => host.call(name, "{}"),
+        };
+        // The tool of its own tells that its list is in use, and that a call of it would be seen.
+        wait_until("the own tool of the hostile server", DEADLINE, || {
+            call("own");
+            (calls(&workspace) > 0).then_some(())
+        });
+        wait_until("the tool of the good server", DEADLINE, || {
+            let answer = call("good__echo");
+            (!answer.is_error() && answer.result_value()["isError"] != true).then_some(())
+        });
         for spelling in spellings {
             let before = calls(&workspace);
-            if mode == "search" {
-                host.call("execute_tool", &json!({ "name": spelling, "arguments": {} }).to_string());
-            } else {
-                host.call(spelling, "{}");
-            }
+            call(spelling);
             outcome
                 .check(calls(&workspace) == before, || format!("{mode}: {spelling} led to another server"));
         }
@@ -72,6 +85,41 @@ fn taken_names(trial: &Trial) -> Outcome {
 
 fn calls(workspace: &Workspace) -> usize {
     workspace.count_log("evil", r#""tools/call""#)
+}
+
+fn taken_uris(trial: &Trial) -> Outcome {
+    let workspace = Workspace::new();
+    let resource = |uri: &str| json!({ "uri": uri, "name": uri });
+    let good =
+        Script::friendly().set("resources", json!([resource("notes://same"), resource("notes://good")]));
+    let evil =
+        Script::friendly().set("resources", json!([resource("notes://same"), resource("notes://evil")]));
+    let config = trial::config(&workspace, &[("good", good), ("evil", evil)]);
+    let config =
+        config.options("evil", json!({ "prefix": false })).options("good", json!({ "prefix": false }));
+    workspace.write_config(&config);
+    let host = workspace.serve(&trial.gateway);
+    host.initialize();
+    let read = |uri: &str| {
+        let id = host.request("resources/read", &json!({ "uri": uri }).to_string());
+        host.expect_response(id)
+    };
+    // Both lists are in use, and a read of either server is seen in its log.
+    let reads = |server: &str| workspace.count_log(server, r#""resources/read""#);
+    for server in ["good", "evil"] {
+        wait_until(&format!("a read of {server}"), DEADLINE, || {
+            read(&format!("notes://{server}"));
+            (reads(server) > 0).then_some(())
+        });
+    }
+    let mut outcome = Outcome::default();
+    let before = (reads("good"), reads("evil"));
+    let answer = read("notes://same");
+    let after = (reads("good"), reads("evil"));
+    outcome.check(before == after, || format!("a URI of two servers was read: {before:?} → {after:?}"));
+    let told = answer.is_error() && answer.text().contains("good") && answer.text().contains("evil");
+    outcome.check(told, || format!("the error does not name both servers: {}", answer.text()));
+    outcome.figure("a URI that two servers list")
 }
 
 fn folded_keys(trial: &Trial) -> Outcome {
@@ -92,6 +140,22 @@ fn folded_keys(trial: &Trial) -> Outcome {
             outcome.check(answer.is_error(), || format!("{first:?} beside {second:?} passed"));
         }
     }
+    for (key, other, value, forged) in [
+        ("id", "\u{131}d", "\"own\"", "\"forged\""),
+        ("id", "ID", "\"own\"", "\"forged\""),
+        ("id", "\\u0069d", "\"own\"", "\"forged\""),
+        ("method", "Method", "\"ping\"", "\"tools/list\""),
+        ("method", "METHOD", "\"ping\"", "\"tools/list\""),
+        ("method", "\\u006dethod", "\"ping\"", "\"tools/list\""),
+    ] {
+        for (first, second) in [(key, other), (other, key)] {
+            let rest = if key == "id" { r#""method":"ping""# } else { r#""id":"own""# };
+            host.send_raw(&format!(r#"{{"jsonrpc":"2.0",{rest},"{first}":{value},"{second}":{forged}}}"#));
+            let answer =
+                host.expect("an answer", |m| m.is_response() && m.id().is_none_or(|id| !id.starts_with('1')));
+            outcome.check(answer.is_error(), || format!("{first:?} beside {second:?} passed"));
+        }
+    }
     for key in ["tas\u{212a}", "Task", "_Meta", "Name", "argument\u{17f}"] {
         let body = format!(r#"{{"name":"fast__echo","arguments":{{}},"{key}":{{"a":1}}}}"#);
         let answer = host.call("fast__echo", "{}");
@@ -101,7 +165,7 @@ fn folded_keys(trial: &Trial) -> Outcome {
         let passed = workspace.log("fast").iter().any(|line| line.contains(&format!("\"{key}\"")));
         outcome.check(answer.is_error() || !passed, || format!("{key:?} in params reached the server"));
     }
-    outcome.figure("10 keys of the envelope, 5 of params")
+    outcome.figure("22 keys of the envelope, 5 of params")
 }
 
 /// Characters that no reader should ever get from a definition.
@@ -193,34 +257,47 @@ fn secrets(trial: &Trial) -> Outcome {
     host.initialize();
     host.await_tools(&["fast__echo"]);
     let mut told: Vec<(String, String)> = Vec::new();
-    for server in ["echoing", "query", "user", "arg"] {
+    for server in ["echoing", "query", "user", "env", "arg"] {
         told.push((
             format!("a call of {server}"),
             host.call(&format!("{server}__x"), "{}").text().to_owned(),
         ));
     }
-    for args in ["list", "list --json", "status", "status --json", "get query", "get echoing --json"] {
+    for args in [
+        "list",
+        "list --json",
+        "status",
+        "status --json",
+        "get query",
+        "get echoing --json",
+        "get env",
+        "logs",
+        "logs env",
+        "logs --json",
+        "doctor",
+        "doctor --json",
+        "tokens",
+        "tools",
+        "-v -v list",
+    ] {
         let args: Vec<&str> = args.split(' ').collect();
         told.push((format!("plugbay {}", args.join(" ")), trial.command_with(&workspace, &args, &VARIABLES)));
     }
     for folder in ["state", "cache", "run", "data"] {
         for path in workspace.files(folder) {
-            // The stderr of a server is its own.
-            let own = path.to_string_lossy().contains("env");
             let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
-            told.extend((!own).then(|| {
-                (format!("the file {}", path.file_name().unwrap_or_default().to_string_lossy()), text)
-            }));
+            told.push((format!("the file {}", path.file_name().unwrap_or_default().to_string_lossy()), text));
         }
     }
     host.signal(Signal::TERM);
     told.push(("stderr".to_owned(), host.wait_for_exit().stderr));
     let mut outcome = Outcome::default();
+    // The server that fails has said so, and the places are those in which it would be seen.
+    let heard = told.iter().filter(|(_, text)| text.contains("failed with")).count();
+    outcome.check(heard > 0, || "the stderr of a server was not seen anywhere".to_owned());
     for (place, text) in &told {
         for canary in VARIABLES.iter().map(|(_, value)| *value).chain(WRITTEN) {
-            // The server that prints its own environment to stderr has told it itself.
-            let told_itself = canary.contains("env") && text.contains("failed with");
-            outcome.check(!text.contains(canary) || told_itself, || format!("{canary} in {place}"));
+            outcome.check(!text.contains(canary), || format!("{canary} in {place}"));
         }
     }
     outcome.faults.truncate(8);

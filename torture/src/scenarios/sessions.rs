@@ -1,10 +1,14 @@
 //! Callers and sessions: what is of one never reaches another.
 
-use std::thread;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+};
 
-use plugbay_testkit::{HttpGateway, Script, Workspace};
+use plugbay_testkit::{HttpGateway, HttpHost, Script, Workspace};
 
 use crate::{
+    callers::{self, ONE, TWO},
     http,
     neighbour::{Neighbour, beside},
     scenario::{Outcome, Scenario},
@@ -24,8 +28,13 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "all-sessions",
-        rule: "One caller opens 5,000 sessions (short: 600): another caller still gets one, and is served",
+        rule: "One caller opens 5,000 sessions (short: 2,200): its oldest give way, another caller keeps its own, gets a new one, and is served",
         run: all_sessions,
+    },
+    Scenario {
+        name: "all-connections",
+        rule: "One caller opens 5,000 connections (short: 700) and holds them, of a gateway with 600 descriptors: the oldest idle ones give way, another caller is served and gets a new one",
+        run: all_connections,
     },
 ];
 
@@ -66,22 +75,9 @@ fn canaries(gateway: &HttpGateway, number: usize, calls: usize) -> Vec<String> {
     answers.collect()
 }
 
-/// A gateway for the callers `one` and `two`.
-fn two_callers(trial: &Trial, workspace: &Workspace) -> HttpGateway {
-    let tokens = workspace.path().join("tokens");
-    std::fs::write(&tokens, "token-of-caller-number-one-0123456789\ntoken-of-caller-number-two-0123456789\n")
-        .expect("tokens");
-    let config = trial::config(workspace, &[]);
-    let options = ["--token-file", &tokens.to_string_lossy()];
-    trial.serve_http_as(workspace, &config, &options, &[("authorization", ONE)])
-}
-
-const ONE: &str = "Bearer token-of-caller-number-one-0123456789";
-const TWO: &str = "Bearer token-of-caller-number-two-0123456789";
-
 fn session_theft(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let gateway = two_callers(trial, &workspace);
+    let gateway = callers::serve(trial, &workspace, &trial::config(&workspace, &[]));
     let session = http::open_session(&gateway, &[("authorization", ONE)]).expect("a session");
     let mut outcome = Outcome::default();
     let thieves: [(&str, Option<&str>); 3] =
@@ -109,22 +105,66 @@ fn session_theft(trial: &Trial) -> Outcome {
 
 fn all_sessions(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    let gateway = two_callers(trial, &workspace);
+    let gateway = callers::serve(trial, &workspace, &trial::config(&workspace, &[]));
     let mut outcome = Outcome::default();
-    let wanted = trial.times(600, 5000);
-    let (waits, opened) = beside(Neighbour::over_http(&gateway, TWO.strip_prefix("Bearer ")), || {
+    // More than one caller may have.
+    let wanted = trial.times(2200, 5000);
+    let (one, two) = ([("authorization", ONE)], [("authorization", TWO)]);
+    let existing = http::open_session(&gateway, &two).expect("a session");
+    let (waits, opened) = beside(Neighbour::second_caller(&gateway), || {
         let mut host = gateway.connect();
-        let sessions = (0..wanted).filter(|_| {
-            host.post(&[("authorization", ONE)], http::INITIALIZE);
-            host.reply().status == 200
-        });
-        sessions.count()
+        (0..wanted).filter_map(|_| http::open_session_on(&mut host, &one)).collect::<Vec<_>>()
     });
-    let other = http::open_session(&gateway, &[("authorization", TWO)]);
-    outcome.check(other.is_some(), || format!("after {opened} sessions of one caller another gets none"));
+    let mut host = gateway.connect();
+    let mut status = |session: &str, token: &str| {
+        host.post(
+            &[("mcp-session-id", session), ("authorization", token)],
+            &http::legacy_call(1, "fast__echo", "{}"),
+        );
+        host.reply().status
+    };
+    outcome.check(opened.len() == wanted, || format!("{} of {wanted} sessions were opened", opened.len()));
+    let statuses = (
+        opened.first().map(|first| status(first, ONE)),
+        opened.last().map(|last| status(last, ONE)),
+        status(&existing, TWO),
+    );
+    outcome.check(statuses == (Some(404), Some(200), 200), || {
+        format!("first and last session of one caller, and the session of another: {statuses:?}")
+    });
+    let other = http::open_session(&gateway, &two);
+    outcome.check(other.is_some(), || "another caller gets no session".to_owned());
     outcome.check(waits.failed == 0, || format!("{} calls of another caller failed", waits.failed));
-    outcome.figure(format!(
-        "{opened} of {wanted} sessions opened; another caller got {}",
-        if other.is_some() { "one" } else { "none" }
-    ))
+    outcome.figure(format!("{} of {wanted} sessions opened", opened.len()))
+}
+
+fn all_connections(trial: &Trial) -> Outcome {
+    let workspace = Workspace::new();
+    // So few descriptors that one caller can want more than its share.
+    let gateway = callers::serve_with(trial, &workspace, &trial::config(&workspace, &[]), Some(600));
+    let wanted = trial.times(700, 5000);
+    let call = |host: &mut HttpHost, token| {
+        // The gateway may close a connection over the limit before it has read the request.
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            http::call(host, "fast__echo", "{}", &[("authorization", token)])
+        }));
+        answer.is_ok_and(|answer| http::is_result(&answer.body))
+    };
+    let mut outcome = Outcome::default();
+    let mut connections = Vec::new();
+    let (waits, served) = beside(Neighbour::second_caller(&gateway), || {
+        let mut served = 0;
+        for _ in 0..wanted {
+            let mut host = gateway.connect();
+            served += usize::from(call(&mut host, ONE));
+            connections.push(host);
+        }
+        served
+    });
+    outcome.check(waits.failed == 0, || format!("{} calls of another caller failed", waits.failed));
+    outcome.check(call(&mut gateway.connect(), TWO), || "another caller gets no connection".to_owned());
+    outcome.check(served > 0, || "the first caller was never served".to_owned());
+    let open = connections.iter_mut().filter_map(|host| call(host, ONE).then_some(())).count();
+    outcome.check(open < wanted, || "no limit was reached".to_owned());
+    outcome.figure(format!("{wanted} connections, {served} served, {open} still open"))
 }

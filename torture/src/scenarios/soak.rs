@@ -100,6 +100,7 @@ fn stdio(trial: &Trial) -> Outcome {
             host.expect_response(slow);
         }
         host.list_tools();
+        host.forget();
     })
 }
 
@@ -144,5 +145,6 @@ fn daemon(trial: &Trial) -> Outcome {
             window.call("s__echo", "{}");
             window.finish();
         }
+        host.forget();
     })
 }

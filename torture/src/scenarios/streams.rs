@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use plugbay_testkit::{Script, Workspace, patience};
+use plugbay_testkit::{Script, Workspace};
 use serde_json::json;
 
 use crate::{
-    measure::{mebibytes, milliseconds, peak, spread},
+    http,
+    measure::{mebibytes, milliseconds, peak, spread, use_of},
     neighbour::{Neighbour, beside},
     scenario::{Outcome, Scenario},
     trial::{self, Trial, mentions},
@@ -52,17 +53,18 @@ fn stderr_flood(trial: &Trial) -> Outcome {
     let size = trial.times(16, 256);
     let flood = Script::friendly().set("stderr", size);
     let gateway = trial.serve_http(&workspace, &trial::config(&workspace, &[]), &[]);
-    let calm = beside(Neighbour::over_http(&gateway, None), || rest(300)).0;
+    let calm = beside(Neighbour::over_http(&gateway), || rest(300)).0;
     let config = trial::config(&workspace, &[("flood", flood)]);
-    let (waits, ()) = beside(Neighbour::over_http(&gateway, None), || {
+    let (waits, ()) = beside(Neighbour::over_http(&gateway), || {
         workspace.write_config(&config);
         workspace.await_log("flood", "listed", 1);
     });
     let ((_, before), (p99, longest)) = (spread(&calm.times), spread(&waits.times));
     let mut outcome = Outcome::default();
-    let limit = trial.limit(Duration::from_millis(50)) + before;
     outcome.check(waits.failed == 0, || format!("{} calls of another caller failed", waits.failed));
-    outcome.check(longest <= limit, || format!("the longest wait was {longest:?}, before {before:?}"));
+    outcome.check_time(trial, longest, Duration::from_millis(50) + before, || {
+        format!("the longest wait was {longest:?}, before {before:?}")
+    });
     outcome.figure(format!("{size} MiB: p99 {}, longest {}", milliseconds(p99), milliseconds(longest)))
 }
 
@@ -80,15 +82,16 @@ fn deaf_server(trial: &Trial) -> Outcome {
     let asked = Instant::now();
     host.call("fast__echo", "{}").content_text();
     let served = asked.elapsed();
+    let mut outcome = Outcome::default();
     for call in calls {
-        host.expect_response(call);
+        let ended = host.expect_response(call);
+        outcome.check(!http::is_result(ended.text()), || "a call of a deaf server was answered".to_owned());
     }
     let took = start.elapsed();
-    let mut outcome = Outcome::default();
-    outcome.check(served <= trial.limit(Duration::from_millis(200)), || {
-        format!("another server took {served:?}")
-    });
-    outcome.check(took <= patience(Duration::from_secs(15)), || format!("the calls ended after {took:?}"));
+    outcome.check(served < took, || format!("another server answered only after {served:?}"));
+    outcome
+        .check_time(trial, served, Duration::from_millis(200), || format!("another server took {served:?}"));
+    outcome.check_time(trial, took, Duration::from_secs(15), || format!("the calls ended after {took:?}"));
     outcome.figure(format!(
         "calls ended after {}, another server answered in {}",
         milliseconds(took),
@@ -107,11 +110,11 @@ fn endless_line(trial: &Trial) -> Outcome {
     let host =
         trial.open(&workspace, &trial::config(&workspace, &[]).entry("s", entry), &["s__raw", "fast__echo"]);
     host.call("fast__echo", "{}");
-    let before = peak(host.pid());
+    let before = use_of(host.pid()).memory;
     let call = host.start_call("s__raw", "{}");
     host.call("fast__echo", "{}").content_text();
     let failure = host.expect_response(call);
-    grown(&workspace, host.pid(), before, size, failure.text())
+    grown(host.pid(), before, size, failure.text())
 }
 
 fn endless_host_line(trial: &Trial) -> Outcome {
@@ -119,7 +122,7 @@ fn endless_host_line(trial: &Trial) -> Outcome {
     let size = trial.times(40, 256);
     let host = trial.open(&workspace, &trial::config(&workspace, &[]), &["fast__echo"]);
     host.call("fast__echo", "{}");
-    let before = peak(host.pid());
+    let before = use_of(host.pid()).memory;
     host.send_bytes(br#"{"jsonrpc":"2.0","id":"long","method":"tools/call","params":{"name":"fast__echo","arguments":{"a":""#);
     let chunk = vec![b'x'; 1 << 20];
     for _ in 0..size {
@@ -128,10 +131,10 @@ fn endless_host_line(trial: &Trial) -> Outcome {
     host.send_raw(r#""}}}"#);
     let refused = host.expect("a refusal", plugbay_testkit::RawMessage::is_error);
     host.call("fast__echo", "{}").content_text();
-    grown(&workspace, host.pid(), before, size, refused.text())
+    grown(host.pid(), before, size, refused.text())
 }
 
-fn grown(_workspace: &Workspace, pid: u32, before: u64, size: usize, error: &str) -> Outcome {
+fn grown(pid: u32, before: u64, size: usize, error: &str) -> Outcome {
     let grown = peak(pid).saturating_sub(before);
     let mut outcome = Outcome::default();
     outcome.check(grown <= 24 * MEBIBYTE, || {
@@ -158,6 +161,7 @@ fn depth_bomb(trial: &Trial) -> Outcome {
     let from_host = host.expect("an answer", |m| m.is_response() && own(m.id()));
     outcome.check(from_host.is_error(), || "the host's bomb was accepted".to_owned());
     let from_server = host.call("s__raw", "{}");
+    outcome.check(!http::is_result(from_server.text()), || "the server's bomb was accepted".to_owned());
     outcome
         .check(!from_server.text().contains("[[[[[[[["), || "the server's bomb reached the host".to_owned());
     host.call("fast__echo", "{}").content_text();
@@ -173,9 +177,9 @@ fn wide_message(trial: &Trial) -> Outcome {
     let took = start.elapsed();
     host.call("fast__echo", "{}").content_text();
     let mut outcome = Outcome::default();
-    outcome.check(took <= trial.limit(Duration::from_secs(2)), || format!("it took {took:?}"));
-    let kind = if answer.is_error() { "refused" } else { "answered" };
-    outcome.figure(format!("{kind} after {}", milliseconds(took)))
+    outcome.check(answer.text().contains("k199999"), || "the server did not get all members".to_owned());
+    outcome.check_time(trial, took, Duration::from_secs(2), || format!("it took {took:?}"));
+    outcome.figure(format!("answered after {}", milliseconds(took)))
 }
 
 /// Waits for so long: there is no event, it is the stretch of time in which another caller is measured.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plugbay_testkit::{Endpoint, Play, Script, Workspace, patience};
+use plugbay_testkit::{DEADLINE, Endpoint, Play, Script, Workspace, wait_until};
 use serde_json::json;
 
 use super::streams::rest;
@@ -70,10 +70,18 @@ fn emptied_config(trial: &Trial) -> Outcome {
     let config = trial::config(&workspace, &[("s", Script::friendly())]);
     let host = trial.open(&workspace, &config, &["s__echo", "fast__echo"]);
     let (mut outcome, file) = (Outcome::default(), workspace.config_path());
-    for text in ["", "  \n", "{ \"mcpServers\": {", "null"] {
+    for (text, words) in [
+        ("", ["empty", "empty"]),
+        ("  \n", ["empty", "empty"]),
+        ("{ \"mcpServers\": {", ["unterminated", "expected"]),
+        ("null", ["object", "expected"]),
+    ] {
+        let told = host.stderr().len();
         std::fs::write(&file, text).expect("a configuration");
-        // The change is noticed within a second: in that time the servers must stay.
-        rest(1200);
+        // Once the log tells of the change, the servers must still be there.
+        wait_until(&format!("an error of {text:?}"), DEADLINE, || {
+            mentions(&host.stderr()[told..], &words).then_some(())
+        });
         let names = host.tool_names();
         outcome.check(names.iter().any(|name| name == "s__echo"), || {
             format!("{text:?}: the tools are {names:?}")
@@ -81,7 +89,6 @@ fn emptied_config(trial: &Trial) -> Outcome {
         let answer = host.call("s__echo", "{}");
         outcome.check(!answer.is_error(), || format!("{text:?}: {}", answer.text()));
     }
-    outcome.check(mentions(&host.stderr(), &["config"]), || "nothing was said".to_owned());
     outcome.figure("4 broken files")
 }
 
@@ -100,8 +107,7 @@ fn slow_end(trial: &Trial) -> Outcome {
     host.await_tools(&["u__echo"]);
     host.call("u__echo", "{}").content_text();
     let (took, mut outcome) = (start.elapsed(), Outcome::default());
-    let limit = patience(Duration::from_secs(if trial.quick { 4 } else { 2 }));
-    outcome.check(took <= limit, || format!("the changes took {took:?}"));
+    outcome.check_time(trial, took, Duration::from_secs(2), || format!("the changes took {took:?}"));
     outcome.figure(format!("both changes counted after {}", milliseconds(took)))
 }
 
@@ -132,10 +138,15 @@ fn retry_storm(trial: &Trial) -> Outcome {
     let host = trial.open(&workspace, &trial::config(&workspace, &[]).entry("s", entry), &["s__t"]);
     host.call("s__t", "{}");
     endpoint.untaken();
+    let begun = Instant::now();
     rest(3000);
+    let tenths = begun.elapsed().as_millis() / 100;
     let streams = endpoint.untaken().iter().filter(|asked| asked.body["method"].is_null()).count();
     let mut outcome = Outcome::default();
-    outcome.check(streams <= 20, || format!("{streams} connections in 3 s"));
+    outcome.check(streams >= 1, || "it never connected again".to_owned());
+    outcome.check(3 * streams as u128 <= 2 * tenths + 3, || {
+        format!("{streams} connections in {tenths} tenths of a second")
+    });
     outcome.figure(format!("{streams} connections in 3 s"))
 }
 
@@ -150,6 +161,6 @@ fn crash_storm(trial: &Trial) -> Outcome {
         rest(50);
     }
     let (starts, mut outcome) = (workspace.starts("s").len(), Outcome::default());
-    outcome.check(starts <= 10, || format!("{starts} starts"));
+    outcome.check((2..=10).contains(&starts), || format!("{starts} starts"));
     outcome.figure(format!("{starts} starts in 5 s"))
 }

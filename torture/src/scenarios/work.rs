@@ -1,16 +1,22 @@
-//! One message must not stop the world: generated messages of a host and lists of a server, while another caller is measured.
+//! One message must not stop the world: requests of a host, while another caller is measured.
 
-use std::time::{Duration, Instant};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant},
+};
 
 use plugbay_testkit::{DEADLINE, HttpGateway, Workspace, wait_until};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::streams::rest;
+use super::{
+    generator::{self, Attack, Recipe, Request},
+    streams::rest,
+};
 use crate::{
     dice::Dice,
     http,
     measure::{milliseconds, spread},
-    neighbour::{Neighbour, beside},
+    neighbour::{Neighbour, Waits, beside},
     scenario::{Outcome, Scenario},
     trial::{self, Trial},
 };
@@ -18,287 +24,202 @@ use crate::{
 pub(crate) const ALL: &[Scenario] = &[
     Scenario {
         name: "generated-requests",
-        rule: "No generated request of a host of at most 16 MB holds up another caller for more than 50 ms",
+        rule: "No generated request of a host of at most 16 MB holds up another caller for more than 50 ms; half of them are variants of the worst so far",
         run: generated_requests,
     },
     Scenario { name: "known-requests", rule: "The same for the requests that once did", run: known_requests },
-    Scenario {
-        name: "generated-lists",
-        rule: "No generated list of a server, and no search after it, holds up another caller for more than 50 ms",
-        run: generated_lists,
-    },
 ];
 
 const LIMIT: Duration = Duration::from_millis(50);
+/// A machine on which another caller waits longer while nothing happens is too busy for a verdict.
+const BUSY: Duration = Duration::from_millis(25);
 /// After such a wait the gateway is started anew.
 const RESTART: Duration = Duration::from_secs(5);
-const UNITS: [&str; 16] = [
-    "y",
-    "yay",
-    "漢",
-    "a*",
-    "**",
-    "[a-",
-    "{a,b}",
-    "ab ",
-    "__",
-    ".",
-    "é",
-    "a,",
-    "ing",
-    "fast__echo,",
-    "\\",
-    "?",
-];
-
-/// A generated message, and how to make it again.
-struct Attack {
-    recipe: String,
-    tool: &'static str,
-    arguments: String,
-}
-
-/// A word repeated up to a length.
-fn long(unit: &str, bytes: usize) -> String {
-    unit.repeat(bytes / unit.len())
-}
-
-fn attack(dice: &mut Dice, most: usize) -> Attack {
-    let unit = *dice.pick(&UNITS);
-    let bytes = (most >> dice.roll(6)).max(1000);
-    let (tool, key) = *dice.pick(&[
-        ("search_tools", "query"),
-        ("search_tools", "server"),
-        ("describe_tool", "name"),
-        ("execute_tool", "name"),
-        ("gateway_activate", "name"),
-        ("execute_tool", "*keys"),
-        ("execute_tool", "*near"),
-        ("execute_tool", "*deep"),
-        ("execute_tool", "*list"),
-        ("", "name"),
-    ]);
-    let recipe = format!("{tool} {key}: {unit:?} up to {bytes} bytes");
-    let arguments = match key {
-        "*keys" => execute(&members((0..bytes / 16).map(|n| format!("{unit}{n}")))),
-        "*near" => execute(&members((0..bytes / 16).map(|n| format!("propert{n}")))),
-        "*deep" => execute(&format!(r#"{{"deep":{}{}}}"#, "[".repeat(60), "]".repeat(60))),
-        "*list" => execute(&format!(r#"{{"list":[{}1]}}"#, long("1,", bytes))),
-        _ => json!({ key: long(unit, bytes) }).to_string(),
-    };
-    Attack { recipe, tool, arguments }
-}
-
-fn execute(arguments: &str) -> String {
-    format!(r#"{{"name":"s__wide","arguments":{arguments}}}"#)
-}
-
-fn members(keys: impl Iterator<Item = String>) -> String {
-    let members: Vec<String> = keys.map(|key| format!("{}:1", Value::from(key))).collect();
-    format!("{{{}}}", members.join(","))
-}
-
-/// The tools that requests are aimed at: one with very many properties, and many with long names.
-fn tools() -> String {
-    let properties: serde_json::Map<String, Value> = (0..20_000)
-        .map(|n| (format!("property_{n}"), json!({ "type": "string", "pattern": "^(a+)+$" })))
-        .collect();
-    let wide = json!({ "name": "wide", "inputSchema": { "type": "object", "properties": properties } });
-    let mut all = vec![wide, json!({ "name": "next", "inputSchema": { "type": "object" } })];
-    all.extend((0..300).map(
-        |n| json!({ "name": format!("{}{n}", "long_name_".repeat(8)), "inputSchema": { "type": "object" } }),
-    ));
-    Value::from(all).to_string()
-}
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many of the worst recipes are varied.
+const WORST: usize = 8;
 
 /// A gateway in search mode, with the tools that requests are aimed at.
-fn stage(trial: &Trial, workspace: &Workspace) -> HttpGateway {
-    let entry = trial::stub(workspace, "s", &[("tools.json", &tools())]);
-    let config = trial::config(workspace, &[]).entry("s", entry).top("mode", json!("search"));
-    let gateway = trial.serve_http(workspace, &config, &[]);
-    wait_until("the tools", DEADLINE, || {
-        let found = http::call(&mut gateway.connect(), "describe_tool", r#"{"name":"s__next"}"#, &[]);
-        found.body.contains("inputSchema").then_some(())
-    });
-    gateway
+pub(super) struct Stage {
+    pub(super) workspace: Workspace,
+    pub(super) gateway: HttpGateway,
+    session: String,
 }
 
-/// The longest wait of another caller while nothing happens.
-fn calm(gateway: &HttpGateway) -> Duration {
-    spread(&beside(Neighbour::over_http(gateway, None), || rest(500)).0.times).1
+impl Stage {
+    pub(super) fn new(trial: &Trial, files: &[(&str, &str)]) -> Self {
+        let workspace = Workspace::new();
+        let entry = trial::stub(&workspace, "s", files);
+        let config = trial::config(&workspace, &[]).entry("s", entry).top("mode", json!("search"));
+        let gateway = trial.serve_http(&workspace, &config, &[]);
+        let session = http::open_session(&gateway, &[]).expect("a session");
+        let stage = Self { workspace, gateway, session };
+        stage.await_tool("s__next");
+        stage
+    }
+
+    fn for_requests(trial: &Trial) -> Self {
+        let stage = Self::new(trial, &[("tools.json", &generator::tools())]);
+        stage.await_tool("s__wide");
+        stage
+    }
+
+    /// Waits until a tool is in the catalog: whether it was left out is the question, not how long it takes.
+    pub(super) fn await_tool(&self, name: &str) {
+        let mut host = self.gateway.connect_for(PATIENCE);
+        let arguments = json!({ "name": name }).to_string();
+        wait_until(&format!("the tool {name}"), DEADLINE, || {
+            let found = http::call(&mut host, "describe_tool", &arguments, &[]);
+            found.body.contains("inputSchema").then_some(())
+        });
+    }
+
+    /// Sends a request of a method in the session of this stage; the body of the answer, or why there is none.
+    pub(super) fn request(&self, method: &str, params: &str) -> Result<String, ()> {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#);
+        let session = [("mcp-session-id", self.session.as_str())];
+        let headers = if method == "initialize" { &[][..] } else { &session[..] };
+        let mut host = self.gateway.connect_for(PATIENCE);
+        let reply = catch_unwind(AssertUnwindSafe(|| {
+            host.post(headers, &body);
+            host.reply()
+        }));
+        let reply = reply.map_err(|_| ())?;
+        Ok(if reply.status == 413 { "too long".to_owned() } else { reply.body })
+    }
+
+    fn send(&self, request: &Request) -> Result<String, ()> {
+        match request {
+            Request::Method(method, params) => self.request(method, params),
+            Request::Tool(tool, arguments) => {
+                let mut host = self.gateway.connect_for(PATIENCE);
+                let reply = catch_unwind(AssertUnwindSafe(|| http::call(&mut host, tool, arguments, &[])))
+                    .map_err(|_| ())?;
+                Ok(if reply.status == 413 { "too long".to_owned() } else { reply.body })
+            }
+        }
+    }
+}
+
+/// The waits of another caller, message by message.
+pub(super) struct Ledger {
+    pub(super) outcome: Outcome,
+    calm: Duration,
+    worst: (Duration, String),
+    count: usize,
+    failed: usize,
+    unanswered: usize,
+    too_long: usize,
+}
+
+impl Ledger {
+    /// Measures another caller while nothing happens. `Err`: the machine is too busy for a verdict of the long form.
+    pub(super) fn open(trial: &Trial, gateway: &HttpGateway) -> Result<Self, Outcome> {
+        let measure = || spread(&beside(Neighbour::over_http(gateway), || rest(500)).0.times).1;
+        let calm = (0..3).map(|_| measure()).find(|calm| trial.quick || *calm <= BUSY);
+        let Some(calm) = calm else { return Err(Outcome::not_run("the machine is busy")) };
+        let worst = (Duration::ZERO, String::new());
+        Ok(Self { outcome: Outcome::default(), calm, worst, count: 0, failed: 0, unanswered: 0, too_long: 0 })
+    }
+
+    /// Notes one message: the waits meanwhile, and its answer if there is one to a request.
+    pub(super) fn note(
+        &mut self,
+        trial: &Trial,
+        recipe: String,
+        waits: &Waits,
+        answer: Result<&str, ()>,
+    ) -> Duration {
+        let wait = spread(&waits.times).1;
+        self.count += 1;
+        self.failed += waits.failed;
+        match answer {
+            Ok(body) if is_too_long(body) => self.too_long += 1,
+            Ok(_) => {}
+            Err(()) => {
+                self.unanswered += 1;
+                self.outcome.check(false, || format!("{recipe}: no answer"));
+            }
+        }
+        self.outcome
+            .check_time(trial, wait, LIMIT + self.calm, || format!("{recipe}: {}", milliseconds(wait)));
+        if wait > self.worst.0 {
+            self.worst = (wait, recipe);
+        }
+        wait
+    }
+
+    pub(super) fn close(mut self) -> Outcome {
+        let (failed, worked) = (self.failed, self.count - self.unanswered - self.too_long);
+        self.outcome.check(failed == 0, || format!("{failed} calls of another caller failed"));
+        self.outcome.check(2 * worked >= self.count && worked > 0, || {
+            format!("only {worked} of {} messages were worked on", self.count)
+        });
+        self.outcome.faults.truncate(8);
+        self.outcome.not_judged.truncate(2);
+        self.outcome.figure(format!(
+            "{} messages, {worked} worked on, {} rejected by length; longest wait {} ({}), {} without",
+            self.count,
+            self.too_long,
+            milliseconds(self.worst.0),
+            self.worst.1,
+            milliseconds(self.calm)
+        ))
+    }
+}
+
+fn is_too_long(body: &str) -> bool {
+    let start = &body[..body.floor_char_boundary(2000)];
+    ["too long", "too large", "longer than", "the limit is"].iter().any(|words| start.contains(words))
 }
 
 /// Sends a request and measures another caller meanwhile.
-fn held_up(gateway: &HttpGateway, attack: &Attack) -> (Duration, Duration) {
-    let start = Instant::now();
-    let (waits, ()) = beside(Neighbour::over_http(gateway, None), || {
-        let mut host = gateway.connect_for(RESTART * 2);
-        let tool = if attack.tool.is_empty() { "unknown" } else { attack.tool };
-        let reply = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            if attack.tool.is_empty() {
-                // The name itself is what is generated, so a header cannot repeat it: a legacy session does without.
-                let session = http::open_session(gateway, &[]).unwrap_or_default();
-                let value: Value = serde_json::from_str(&attack.arguments).unwrap_or_default();
-                let body = http::legacy_call(1, value["name"].as_str().unwrap_or_default(), "{}");
-                host.post(&[("mcp-session-id", &session)], &body);
-                host.reply()
-            } else {
-                http::call(&mut host, tool, &attack.arguments, &[])
-            }
-        }));
-        drop(reply);
-    });
-    (spread(&waits.times).1, start.elapsed())
-}
-
-/// Plays all requests; the worst one is the figure.
-fn play(trial: &Trial, attacks: impl Iterator<Item = Attack>) -> Outcome {
-    let mut workspace = Workspace::new();
-    let mut gateway = stage(trial, &workspace);
-    let (before, end) =
-        (calm(&gateway), Instant::now() + Duration::from_secs(if trial.quick { 60 } else { 900 }));
-    let limit = trial.limit(LIMIT) + before;
-    let (mut outcome, mut worst, mut count) = (Outcome::default(), (Duration::ZERO, String::new()), 0);
-    for attack in attacks.take_while(|_| Instant::now() < end) {
-        let (wait, took) = held_up(&gateway, &attack);
-        count += 1;
-        outcome.check(wait <= limit, || {
-            format!("{}: {} (answered after {})", attack.recipe, milliseconds(wait), milliseconds(took))
-        });
-        if wait > worst.0 {
-            worst = (wait, attack.recipe);
-        }
-        if wait > RESTART {
-            // It may work on for minutes, and the next request is to be measured alone.
-            drop(gateway);
-            workspace = Workspace::new();
-            gateway = stage(trial, &workspace);
-        }
+fn play(trial: &Trial, stage: &mut Stage, ledger: &mut Ledger, attack: Attack) -> Duration {
+    let (waits, answer) = beside(Neighbour::over_http(&stage.gateway), || stage.send(&attack.request));
+    let wait = ledger.note(trial, attack.recipe, &waits, answer.as_deref().map_err(|&()| ()));
+    if wait > RESTART {
+        // It may work on for minutes, and the next request is to be measured alone.
+        *stage = Stage::for_requests(trial);
     }
-    outcome.faults.truncate(8);
-    outcome.figure(format!(
-        "{count} messages, longest wait {} ({}); {} without",
-        milliseconds(worst.0),
-        worst.1,
-        milliseconds(before)
-    ))
+    wait
 }
 
 fn generated_requests(trial: &Trial) -> Outcome {
-    let (mut dice, count) = (Dice::new(trial.seed), trial.times(24, 400));
-    let most = if trial.quick { 1 << 20 } else { 14 << 20 };
-    play(trial, (0..count).map(|_| attack(&mut dice, most)))
-}
-
-fn known_requests(trial: &Trial) -> Outcome {
-    let size = if trial.quick { 1 << 19 } else { 3 << 20 };
-    let word = |tool: &'static str, key: &str, unit: &str| Attack {
-        recipe: format!("{tool} {key}: {unit:?}"),
-        tool,
-        arguments: json!({ key: long(unit, size) }).to_string(),
+    let mut stage = Stage::for_requests(trial);
+    let mut ledger = match Ledger::open(trial, &stage.gateway) {
+        Ok(ledger) => ledger,
+        Err(outcome) => return outcome,
     };
-    let names: Vec<String> = (0..20_000).map(|n| format!("s__long_name_{n}")).collect();
-    let attacks = [
-        word("search_tools", "query", "y"),
-        word("search_tools", "query", "漢"),
-        word("search_tools", "server", "*a"),
-        word("describe_tool", "name", "漢"),
-        word("describe_tool", "name", "a"),
-        word("execute_tool", "name", "漢"),
-        word("execute_tool", "name", "x"),
-        word("gateway_activate", "name", "*a"),
-        word("gateway_activate", "name", "{a,"),
-        word("", "name", "漢"),
-        Attack {
-            recipe: "describe_tool: 20,000 names".into(),
-            tool: "describe_tool",
-            arguments: json!({ "name": names.join(",") }).to_string(),
-        },
-        Attack {
-            recipe: "execute_tool: 5,000 keys".into(),
-            tool: "execute_tool",
-            arguments: execute(&members((0..5000).map(|n| format!("propertx_{n}")))),
-        },
-        Attack {
-            recipe: "execute_tool: 100,000 unknown keys".into(),
-            tool: "execute_tool",
-            arguments: execute(&members((0..100_000).map(|n| format!("u{n}"))))
-                .replace("s__wide", "fast__echo"),
-        },
-    ];
-    play(trial, attacks.into_iter())
-}
-
-fn generated_lists(trial: &Trial) -> Outcome {
-    let workspace = Workspace::new();
-    let gateway = stage(trial, &workspace);
-    let file = workspace.path().join("s/tools.json");
-    let (mut outcome, mut worst, mut dice) =
-        (Outcome::default(), (Duration::ZERO, String::new()), Dice::new(trial.seed));
-    let limit = trial.limit(LIMIT) + calm(&gateway);
-    let most = if trial.quick { 1 << 20 } else { 8 << 20 };
-    let end = Instant::now() + Duration::from_secs(if trial.quick { 25 } else { 300 });
-    for round in 0..trial.times(8, 80) {
+    let (mut dice, mut worst) = (Dice::new(trial.seed), Vec::<(Duration, Recipe)>::new());
+    let most = if trial.quick { 1 << 20 } else { 14 << 20 };
+    let end = Instant::now() + Duration::from_secs(if trial.quick { 20 } else { 900 });
+    for round in 0..trial.times(60, 800) {
         if Instant::now() > end {
             break;
         }
-        let (recipe, list) = list(&mut dice, most, round);
-        std::fs::write(&file, list).expect("a list");
-        let marker = format!("marker_{round}");
-        let (waits, ()) = beside(Neighbour::over_http(&gateway, None), || {
-            let mut host = gateway.connect();
-            http::call(&mut host, "execute_tool", r#"{"name":"s__next","arguments":{}}"#, &[]);
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                let until = Instant::now() + Duration::from_secs(10);
-                while Instant::now() < until {
-                    let query = json!({ "query": format!("{marker} yay") }).to_string();
-                    if http::call(&mut host, "search_tools", &query, &[]).body.contains(&marker) {
-                        return;
-                    }
-                }
-            }));
-        });
-        let wait = spread(&waits.times).1;
-        outcome.check(wait <= limit, || format!("{recipe}: {}", milliseconds(wait)));
-        if wait > worst.0 {
-            worst = (wait, recipe);
-        }
+        let recipes: Vec<Recipe> = worst.iter().map(|(_, recipe)| recipe.clone()).collect();
+        let recipe = if round % 2 == 0 || recipes.is_empty() {
+            Recipe::draw(&mut dice, most)
+        } else {
+            Recipe::mutated(&mut dice, &recipes, most)
+        };
+        let wait = play(trial, &mut stage, &mut ledger, recipe.attack());
+        worst.push((wait, recipe));
+        worst.sort_by_key(|(wait, _)| std::cmp::Reverse(*wait));
+        worst.truncate(WORST);
     }
-    outcome.faults.truncate(6);
-    outcome.figure(format!("longest wait {} ({})", milliseconds(worst.0), worst.1))
+    ledger.close()
 }
 
-/// A list that is hostile in one way.
-fn list(dice: &mut Dice, most: usize, round: usize) -> (String, String) {
-    let unit = *dice.pick(&UNITS);
-    let bytes = (most >> dice.roll(4)).max(1000);
-    let tool = |name: String, description: String, schema: Value| json!({ "name": name, "description": description, "inputSchema": schema });
-    let plain = json!({ "type": "object" });
-    let kind = dice.roll(6);
-    let hostile: Vec<Value> = match kind {
-        0 => vec![tool("a".into(), long(unit, bytes), plain)],
-        1 => vec![tool(long(unit, bytes), "d".into(), plain)],
-        2 => (0..bytes / 200).map(|n| tool(format!("t{n}"), format!("{unit} {n}"), plain.clone())).collect(),
-        3 => {
-            let properties: serde_json::Map<String, Value> =
-                (0..bytes / 40).map(|n| (format!("{unit}{n}"), json!({ "description": unit }))).collect();
-            vec![tool("a".into(), "d".into(), json!({ "type": "object", "properties": properties }))]
-        }
-        4 => {
-            let deep = (0..60).fold(json!({}), |inner, _| json!({ "anyOf": [inner] }));
-            vec![tool("a".into(), "d".into(), json!({ "type": "object", "properties": { "a": deep } }))]
-        }
-        _ => vec![tool(
-            "a".into(),
-            "d".into(),
-            json!({ "type": "object", "properties": { "a": { "pattern": long(unit, bytes.min(100_000)) } } }),
-        )],
+fn known_requests(trial: &Trial) -> Outcome {
+    let mut stage = Stage::for_requests(trial);
+    let mut ledger = match Ledger::open(trial, &stage.gateway) {
+        Ok(ledger) => ledger,
+        Err(outcome) => return outcome,
     };
-    let recipe = ["description", "name", "many tools", "many properties", "deep schema", "pattern"][kind];
-    let own = [
-        tool("next".into(), "d".into(), json!({ "type": "object" })),
-        tool(format!("marker_{round}"), format!("marker_{round}"), json!({ "type": "object" })),
-    ];
-    let all: Vec<Value> = own.into_iter().chain(hostile).collect();
-    (format!("{recipe}: {unit:?} up to {bytes} bytes"), Value::from(all).to_string())
+    for attack in generator::known(trial.quick) {
+        play(trial, &mut stage, &mut ledger, attack);
+    }
+    ledger.close()
 }

@@ -8,11 +8,11 @@ use super::pattern::Patterns;
 
 /// Schemas may lead to themselves, and multiply on their way: so many steps are taken for a call, and for each
 /// byte of its arguments, but no more than the last. Where they end, nothing more is asked.
-const STEPS: (usize, usize, usize) = (200_000, 4, 500_000);
+const STEPS: (usize, usize, usize) = (100_000, 2, 200_000);
 /// To put two schemas together takes as long as so many steps, and one for each so many bytes of the whole.
 const MERGED: (usize, usize) = (100, 16);
 /// Problems are explained with parts of the schema as long as those have not this many bytes together.
-const EXPLAINED: usize = 1 << 20;
+const EXPLAINED: usize = 1 << 18;
 /// There are seven types; of names that are none, no more than this are looked at.
 const TYPES: usize = 16;
 /// References lead to references, and parts have parts; what lies deeper than this says nothing.

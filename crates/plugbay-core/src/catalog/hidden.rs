@@ -92,14 +92,22 @@ impl HiddenText {
         definition
     }
 
-    fn tool(&mut self, tool: Tool) -> Tool {
+    /// Notes the places of other definitions too.
+    fn extend(&mut self, other: Self) {
+        other.places.into_iter().for_each(|place| self.add(place));
+        self.more += other.more;
+    }
+
+    /// A tool without hidden characters.
+    pub fn tool(&mut self, tool: Tool) -> Tool {
         let what = || named(ItemKind::Tool, &tool.name);
         let cleaned = self.definition(what, &tool.definition, &[ItemKind::Tool.key()]);
         cleaned.and_then(Tool::parse).unwrap_or(tool)
     }
 
-    /// `None`: it is not listed. Hosts see a cleaned name of a prompt, but ask for resources by their URIs as they are.
-    fn item(&mut self, item: Item, item_kind: ItemKind) -> Option<Item> {
+    /// An item without hidden characters. `None`: it is not listed. Hosts see a cleaned name of a prompt, but ask for
+    /// resources by their URIs as they are.
+    pub fn item(&mut self, item: Item, item_kind: ItemKind) -> Option<Item> {
         let what = || named(item_kind, &item.key);
         let kept = text::hidden_in(&item.key);
         if item_kind != ItemKind::Prompt && !kept.is_empty() {
@@ -145,10 +153,6 @@ impl Offer {
     #[must_use]
     pub fn without_hidden(mut self) -> Self {
         let mut hidden = HiddenText::default();
-        self.instructions = self.instructions.map(|text| hidden.text("instructions", text));
-        let cleaned =
-            self.info.as_ref().and_then(|info| hidden.definition(|| "serverInfo".to_owned(), info, &[]));
-        self.info = cleaned.or(self.info);
         if !self.tools.are_visible() {
             let tools: Vec<Tool> = self.tools.iter().map(|tool| hidden.tool(tool.clone())).collect();
             self.tools = tools.into();
@@ -162,6 +166,18 @@ impl Offer {
             let all = std::mem::take(items).into_iter();
             *items = all.filter_map(|item| hidden.item(item, item_kind)).collect();
         }
+        self.with_cleaned_definitions(hidden)
+    }
+
+    /// The same without hidden characters, if its definitions have none any more; `definitions` tells where some were.
+    #[must_use]
+    pub fn with_cleaned_definitions(mut self, definitions: HiddenText) -> Self {
+        let mut hidden = HiddenText::default();
+        self.instructions = self.instructions.map(|text| hidden.text("instructions", text));
+        let cleaned =
+            self.info.as_ref().and_then(|info| hidden.definition(|| "serverInfo".to_owned(), info, &[]));
+        self.info = cleaned.or(self.info);
+        hidden.extend(definitions);
         self.hidden = (!hidden.places.is_empty()).then(|| Arc::new(hidden));
         self
     }

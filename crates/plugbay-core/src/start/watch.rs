@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::pending::GAP;
+
 /// A start ends after so many start time-outs at the latest,
 const HARD_END: u32 = 10;
 /// but not before this.
@@ -13,8 +15,6 @@ const LEAST_HARD_END: Duration = Duration::from_secs(300);
 const LEAST_USE: u32 = 1;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A look that comes later than this: the machine slept, or the process was stopped.
-const GAP: Duration = Duration::from_secs(5);
 /// A start that does nothing for so many looks needs no slot: it costs the others nothing.
 const IDLE_LOOKS: u32 = 2;
 

@@ -33,12 +33,11 @@ use crate::{
     capabilities::ClientCapabilities,
     era::Era,
     exchange::{Answer, ServerRequest, ServerRequestError, Ticket, Tickets},
+    pending::GAP,
 };
 
 /// How long a host may take to answer what a server asks in the middle of a call.
 pub const HOST_PATIENCE: Duration = Duration::from_secs(600);
-/// A deadline that is noticed later than this: the machine slept, or the process was stopped.
-const GAP: Duration = Duration::from_secs(5);
 /// Server requests that come within this time reach a modern host together.
 const GATHERING: Duration = Duration::from_millis(10);
 /// So many calls may wait for modern hosts that are away, and so many agent runs.

@@ -157,8 +157,7 @@ impl Edits {
 }
 
 /// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair of
-/// surrogates is taken for a noncharacter, and so removed: two halves would become a hidden character when the text
-/// between them is.
+/// surrogates is taken for a noncharacter: if it stayed, it could pair with another half behind a cut.
 fn characters(text: &[u8]) -> impl Iterator<Item = (char, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -183,6 +182,9 @@ fn multibyte(bytes: &[u8]) -> (char, usize) {
     text.and_then(|text| text.chars().next()).map_or((char::REPLACEMENT_CHARACTER, 1), |char| (char, length))
 }
 
+/// A noncharacter.
+const LONE_HALF: char = '\u{ffff}';
+
 fn escape(bytes: &[u8]) -> (char, usize) {
     let unit = |at: usize| {
         let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -193,7 +195,7 @@ fn escape(bytes: &[u8]) -> (char, usize) {
             return (char, 6);
         }
         let pair = unit(6).and_then(|second| char::decode_utf16([first, second]).next()?.ok());
-        return pair.map_or(('\u{fffe}', 6), |char| (char, 12));
+        return pair.map_or((LONE_HALF, 6), |char| (char, 12));
     }
     let char = match bytes.get(1) {
         Some(b'n') => '\n',

@@ -22,7 +22,7 @@ pub enum Incoming {
     NotText(Bytes),
     /// A line that is no message: programs do print to stdout.
     Noise(Bytes),
-    /// A message over the limit was dropped; here is how it began and how it ended.
+    /// A message over the limit was dropped; here is how it began and how it ended, with tabs for line breaks.
     TooLong { start: Bytes, end: Bytes },
 }
 
@@ -73,8 +73,8 @@ const PAGE: usize = 4096;
 /// A `Content-Length` header block is never longer.
 const HEADER_LIMIT: usize = 4 * 1024;
 /// How much of an over-long message is kept to tell whose it was.
-const START_KEPT: usize = 1024;
-const END_KEPT: usize = 128;
+pub(super) const START_KEPT: usize = 1024;
+pub(super) const END_KEPT: usize = 128;
 
 impl Framer {
     pub fn new(limit: usize) -> Self {
@@ -286,7 +286,9 @@ impl Framer {
         if !complete {
             return None;
         }
-        let Dropped { start, end, .. } = self.dropping.take()?;
+        let Dropped { mut start, mut end, .. } = self.dropping.take()?;
+        on_one_line(&mut start);
+        on_one_line(&mut end);
         Some(Incoming::TooLong { start: start.freeze(), end: end.freeze() })
     }
 
@@ -297,14 +299,16 @@ impl Framer {
 
     fn header(&self) -> Header {
         let window = &self.buffer[..self.buffer.len().min(HEADER_LIMIT)];
+        if let Some(end) = memchr::memchr(b'\n', window) {
+            // A log line that merely begins like a header ends with a plain newline, or a message comes right behind it.
+            // Either counts whatever else has been read: messages do not depend on where reads end.
+            let is_plain = !window[..end].ends_with(b"\r");
+            if is_plain || matches!(window.get(end + 1), Some(b'{' | b'[')) {
+                return Header::No;
+            }
+        }
         let Some(end) = memchr::memmem::find(window, b"\r\n\r\n") else {
-            // A log line that merely begins like a header ends with a plain newline.
-            let line = memchr::memchr(b'\n', window);
-            let plain = line.is_some_and(|end| !window[..end].ends_with(b"\r"));
-            // Or a message comes right behind it.
-            let alone = line.is_some_and(|end| matches!(window.get(end + 1), Some(b'{' | b'[')));
-            let no = plain || alone || window.len() == HEADER_LIMIT;
-            return if no { Header::No } else { Header::Incomplete };
+            return if window.len() == HEADER_LIMIT { Header::No } else { Header::Incomplete };
         };
         let length = std::str::from_utf8(&window[..end]).ok().and_then(|block| {
             block.split("\r\n").find_map(|field| {
@@ -344,12 +348,17 @@ fn unprintable(bytes: &[u8]) -> Option<usize> {
 pub fn as_message(mut message: BytesMut) -> Incoming {
     // What follows the last brace says nothing, and hides where the message ends.
     message.truncate(message.trim_ascii_end().len());
+    on_one_line(&mut message);
+    checked(message.freeze())
+}
+
+/// Makes line breaks tabs.
+fn on_one_line(text: &mut [u8]) {
     let mut done = 0;
-    while let Some(found) = memchr::memchr2(b'\n', b'\r', &message[done..]) {
-        message[done + found] = b'\t';
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &text[done..]) {
+        text[done + found] = b'\t';
         done += found + 1;
     }
-    checked(message.freeze())
 }
 
 fn checked(message: Bytes) -> Incoming {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::framing::{Incoming, as_message};
+use super::framing::{END_KEPT, Incoming, START_KEPT, as_message};
 
 /// What the stream held next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct SseDecoder {
     last_id: Option<Bytes>,
     /// The last line ended with a carriage return: a newline right behind belongs to it.
     after_return: bool,
+    /// The line in `buffer` is the rest of a longer one.
+    continued: bool,
     begun: bool,
 }
 
@@ -38,11 +40,13 @@ enum Data {
     #[default]
     None,
     Some(BytesMut),
-    TooLong(Bytes),
+    /// The two ends of it, which tell whose it is.
+    TooLong {
+        start: Bytes,
+        end: BytesMut,
+    },
 }
 
-/// How much of an over-long message is kept to tell whose it was.
-const START_KEPT: usize = 1024;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Stands for the end of a line of data. A line feed would end the message where lines do.
 const BETWEEN_LINES: &[u8] = b"\t";
@@ -61,6 +65,7 @@ impl SseDecoder {
             id: None,
             last_id: None,
             after_return: false,
+            continued: false,
             begun: false,
         }
     }
@@ -131,36 +136,27 @@ impl SseDecoder {
         if !self.is_too_long(&self.buffer) {
             return;
         }
-        let mut line = std::mem::take(&mut self.buffer);
+        let line = std::mem::take(&mut self.buffer);
         let field = if line.starts_with(DATA) {
-            line.advance(DATA.len());
-            self.data_too_long(line.strip_prefix(b" ".as_slice()).unwrap_or(&line));
+            self.field(line);
             DATA
         } else {
             COMMENT
         };
+        self.continued = true;
         self.buffer.extend_from_slice(field); // the rest of the line goes on as the same field
         self.searched = self.buffer.len();
-    }
-
-    fn data_too_long(&mut self, value: &[u8]) {
-        let before = match &self.data {
-            Data::None => Vec::new(),
-            Data::Some(data) => [&data[..START_KEPT.min(data.len())], BETWEEN_LINES].concat(),
-            Data::TooLong(_) => return,
-        };
-        let start = [&before, &value[..START_KEPT.min(value.len())]].concat();
-        self.data = Data::TooLong(Bytes::copy_from_slice(&start[..START_KEPT.min(start.len())]));
     }
 
     fn field(&mut self, mut line: BytesMut) -> Option<SseItem> {
         let colon = memchr::memchr(b':', &line);
         let mut value = line.split_off(colon.map_or(line.len(), |colon| colon + 1));
-        if value.first() == Some(&b' ') {
+        let continued = std::mem::take(&mut self.continued);
+        if !continued && value.first() == Some(&b' ') {
             value.advance(1);
         }
         match line.strip_suffix(b":".as_slice()).unwrap_or(&line) {
-            b"data" => self.add(value),
+            b"data" => self.add(value, continued),
             b"event" => self.name = value.freeze(),
             b"id" if !value.contains(&0) => self.id = Some(value.freeze()),
             b"retry" => {
@@ -172,19 +168,21 @@ impl SseDecoder {
         None
     }
 
-    fn add(&mut self, value: BytesMut) {
+    /// Adds a line of data, or more of the line before.
+    fn add(&mut self, value: BytesMut, continued: bool) {
+        let between = if continued { b"" } else { BETWEEN_LINES };
         match &mut self.data {
-            Data::None => self.data = Data::Some(value),
-            Data::Some(data) => {
-                data.extend_from_slice(BETWEEN_LINES);
+            Data::None if value.len() <= self.limit => self.data = Data::Some(value),
+            Data::Some(data) if data.len() + between.len() + value.len() <= self.limit => {
+                data.extend_from_slice(between);
                 data.extend_from_slice(&value);
             }
-            Data::TooLong(_) => {}
-        }
-        if let Data::Some(data) = &self.data
-            && data.len() > self.limit
-        {
-            self.data = Data::TooLong(Bytes::copy_from_slice(&data[..START_KEPT.min(data.len())]));
+            Data::None => self.data = Data::too_long(&[&value]),
+            Data::Some(data) => self.data = Data::too_long(&[data, between, &value]),
+            Data::TooLong { end, .. } => {
+                keep_end(end, between);
+                keep_end(end, &value);
+            }
         }
     }
 
@@ -197,10 +195,26 @@ impl SseDecoder {
         let data = match std::mem::take(&mut self.data) {
             Data::None => return None,
             Data::Some(data) => as_message(data),
-            Data::TooLong(start) => Incoming::TooLong { start, end: Bytes::new() },
+            Data::TooLong { start, end } => Incoming::TooLong { start, end: end.freeze() },
         };
         Some(SseItem::Event { name, data })
     }
+}
+
+impl Data {
+    fn too_long(pieces: &[&[u8]]) -> Self {
+        let (mut start, mut end) = (BytesMut::new(), BytesMut::new());
+        for piece in pieces {
+            start.extend_from_slice(&piece[..piece.len().min(START_KEPT - start.len())]);
+            keep_end(&mut end, piece);
+        }
+        Self::TooLong { start: start.freeze(), end }
+    }
+}
+
+fn keep_end(end: &mut BytesMut, more: &[u8]) {
+    end.extend_from_slice(&more[more.len().saturating_sub(END_KEPT)..]);
+    end.advance(end.len().saturating_sub(END_KEPT));
 }
 
 #[cfg(test)]
@@ -208,6 +222,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::wire::Head;
 
     const STREAM: &[u8] = b"\xef\xbb\xbf: hello\r\nid: 7\ndata:\n\nretry: 250\nevent: message\rid:8\rdata: {\"a\":\rdata:1}\r\rdata: {\"b\":2}\r\n\r\n\nnews\n\ndata: \xff\n\n";
 
@@ -265,6 +280,23 @@ mod tests {
             };
             assert!(start.trim_ascii_start().starts_with(b"{\"id\":1,"), "{start:?}");
             assert_eq!(*last, event("", message("{}")));
+        }
+    }
+
+    #[test]
+    fn an_overlong_answer_is_known_by_an_id_at_its_end() {
+        let long = "x".repeat(200);
+        for between in ["", "\ndata: "] {
+            let answer = format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"x\":\"{long}\"}},{between}\"id\":1234}}");
+            let stream = format!("data: {answer}\n\n");
+            for cut in 1..stream.len() {
+                let (items, _) = items(&[cut], 50, stream.as_bytes());
+                let [SseItem::Event { data: Incoming::TooLong { start, end }, .. }] = &items[..] else {
+                    panic!("{items:?}")
+                };
+                assert_eq!(Head::id_of_truncated_response(start, end), Some(&b"1234"[..]), "reads of {cut}");
+                assert!(end.len() <= END_KEPT);
+            }
         }
     }
 

@@ -96,3 +96,8 @@ impl<'a> Arguments<'a> {
         one.into_iter().chain(many.into_iter().flatten()).collect()
     }
 }
+
+/// The names in a text, between commas.
+pub(super) fn by_commas(text: &str) -> Vec<String> {
+    text.split(',').map(|name| name.trim().to_owned()).collect()
+}

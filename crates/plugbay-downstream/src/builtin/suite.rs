@@ -15,8 +15,9 @@ use plugbay_core::{
 };
 
 use super::{
+    FEW_NAMES,
     activate::{Down, warmed_up},
-    call_arguments::Arguments,
+    call_arguments::{Arguments, by_commas},
     inner_route,
 };
 use crate::{
@@ -32,8 +33,6 @@ use crate::{
 const FOUND: usize = 10;
 /// So many characters of an unknown action are told.
 const MOST_ACTION: usize = 40;
-/// So few names are looked up in a moment.
-const FEW_NAMES: usize = 8;
 
 /// Answers from the catalog. plugbay waits only for a server that never connected.
 pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
@@ -110,7 +109,7 @@ fn action(request: &Request) -> Action {
     }
 }
 
-/// What is wanted of a server's tools.
+/// An introspection: which tools of a server, and how much of each.
 struct Introspection {
     query: Option<String>,
     names: Vec<String>,
@@ -122,7 +121,6 @@ impl Introspection {
     fn requested(request: &Request) -> Result<Self, TooLong> {
         let outer = Arguments::of(request);
         let either = [&outer, &outer.object("args")];
-        let by_commas = |text: &str| text.split(',').map(|name| name.trim().to_owned()).collect();
         let (mut query, mut names) = (None, Vec::new());
         for arguments in either {
             query = query.or(arguments.text_within("query", size_limit::QUERY)?);

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 
 use super::{
     Shared,
@@ -51,11 +51,13 @@ pub(super) async fn run(
             connection.await
         }
         () = us.evicted() => {
-            if !us.is_busy() {
-                return;
+            connection.as_mut().graceful_shutdown();
+            if us.is_busy() {
+                connection.await // a request came in this very moment
+            } else {
+                // The host may still be reading the last answer.
+                timeout(TAKES_NOTHING, connection).await.unwrap_or(Ok(()))
             }
-            connection.as_mut().graceful_shutdown(); // a request came in this very moment
-            connection.await
         }
     };
     if let Err(error) = ended {

@@ -18,12 +18,12 @@ use super::{
     listen::Stream,
     reject::Rejection,
     reply::Body,
-    shares::{Share, Spender},
+    shares::{Holder, Share},
 };
 use crate::budget::{BudgetOfConnection, Reservation};
 
-/// What a host is told whose connection is not accepted.
-const TURNED_AWAY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
+/// The answer to a connection that is not accepted.
+const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
     content-type: text/plain\r\ncontent-length: 48\r\n\r\nplugbay has no room for another connection: wait";
 
 pub(super) struct Connections {
@@ -39,8 +39,8 @@ struct Table {
 }
 
 struct Open {
-    peer: Spender,
-    caller: Option<Spender>,
+    peer: Holder,
+    caller: Option<Holder>,
     /// Since when it has no request; `None` while it has one.
     idle_since: Option<Instant>,
     evicted: Arc<Notify>,
@@ -57,7 +57,7 @@ pub(super) struct Connection {
     busy: AtomicBool,
     _slot: Reservation,
     /// The caller of the latest request, if it has a token.
-    caller: Mutex<Option<(Spender, Reservation)>>,
+    caller: Mutex<Option<(Holder, Reservation)>>,
 }
 
 impl Connections {
@@ -70,15 +70,15 @@ impl Connections {
     pub(super) fn open(self: &Arc<Self>, peer: Arc<Share>) -> Option<Connection> {
         let mut table = self.lock();
         if !peer.connections.has_room() {
-            table.evict(|open| open.peer == peer.spender)?;
+            table.evict(|open| open.peer == peer.holder)?;
         } else if table.open.len() >= self.limit {
-            table.evict_of_most(peer.spender)?;
+            table.evict_of_most(peer.holder)?;
         }
         let evicted = Arc::new(Notify::new());
         table.next += 1;
         let number = table.next;
         let open = Open {
-            peer: peer.spender,
+            peer: peer.holder,
             caller: None,
             idle_since: Some(Instant::now()),
             evicted: Arc::clone(&evicted),
@@ -111,7 +111,7 @@ impl Table {
         self.close(oldest)
     }
 
-    fn evict_of_most(&mut self, newcomer: Spender) -> Option<()> {
+    fn evict_of_most(&mut self, newcomer: Holder) -> Option<()> {
         let entries = self
             .open
             .iter()
@@ -136,23 +136,23 @@ impl Connection {
     /// Notes whose request it is. A caller with too many connections loses its oldest idle one.
     pub(super) fn used_by(&self, share: &Share) -> Result<(), Rejection> {
         self.budget.set(&share.memory);
-        if share.spender == self.peer.spender {
+        if share.holder == self.peer.holder {
             return Ok(());
         }
         let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
-        if caller.as_ref().is_some_and(|(spender, _)| *spender == share.spender) {
+        if caller.as_ref().is_some_and(|(holder, _)| *holder == share.holder) {
             return Ok(());
         }
         let mut table = self.connections.lock();
-        if !share.connections.has_room() && table.evict(|open| open.caller == Some(share.spender)).is_none() {
+        if !share.connections.has_room() && table.evict(|open| open.caller == Some(share.holder)).is_none() {
             drop(table);
             return Err(share.reject(b"null", "this caller has too many connections open").closing());
         }
         if let Some(open) = table.open.get_mut(&self.number) {
-            open.caller = Some(share.spender);
+            open.caller = Some(share.holder);
         }
         drop(table);
-        *caller = Some((share.spender, share.connections.reserve(1)));
+        *caller = Some((share.holder, share.connections.reserve(1)));
         Ok(())
     }
 
@@ -215,8 +215,8 @@ impl HttpBody for BusyBody {
 }
 
 /// Tells a host that there is no room for its connection, as far as that needs no waiting.
-pub(super) fn turn_away(mut stream: Stream) {
+pub(super) fn reject(mut stream: Stream) {
     let mut context = Context::from_waker(Waker::noop());
-    let _ = stream.as_mut().poll_write(&mut context, TURNED_AWAY);
+    let _ = stream.as_mut().poll_write(&mut context, NO_ROOM);
     let _ = stream.as_mut().poll_shutdown(&mut context);
 }

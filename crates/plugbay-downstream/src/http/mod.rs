@@ -59,7 +59,7 @@ use host_views::HostViews;
 use live_sessions::LiveSessions;
 use reject::Rejection;
 use sessions::Sessions;
-use shares::{Share, Shares, Spender};
+use shares::{Holder, Share, Shares};
 use tools_api::InFlight;
 
 /// How long calls in flight may go on after we are told to stop, unless the configuration says otherwise.
@@ -107,8 +107,8 @@ impl Shared {
 
     /// A caller with its share, and drops what it wastes if that is much.
     fn spending(&self, identity: Identity, peer: &Share) -> Caller {
-        let spender = if self.access.is_guarded() { Spender::Caller(identity.owner) } else { peer.spender };
-        let share = self.shares.of(spender);
+        let holder = if self.access.is_guarded() { Holder::Caller(identity.owner) } else { peer.holder };
+        let share = self.shares.of(holder);
         if share.memory.is_under_pressure() && share.may_reclaim() {
             self.sessions.reclaim(&share);
         }
@@ -179,13 +179,13 @@ pub async fn serve(
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let peer = shared.shares.of(Spender::Peer(peer));
+                    let peer = shared.shares.of(Holder::Peer(peer));
                     if let Some(connection) = connections.open(Arc::clone(&peer)) {
                         open.spawn(connection::run(Arc::clone(&shared), stream, draining.clone(), connection));
                     } else {
                         peer.count_refusal();
                         peer.report("it has too many connections open");
-                        connections::turn_away(stream);
+                        connections::reject(stream);
                     }
                 }
                 Err(error) => {

@@ -19,7 +19,7 @@ use super::{
     negotiate::single,
     reject::Rejection,
     session_key,
-    shares::{Share, Spender},
+    shares::{Holder, Share},
     stream::EventStream,
 };
 use crate::{
@@ -85,12 +85,12 @@ impl Sessions {
         let share = caller.share();
         let mut table = self.lock();
         let ended = if !share.sessions.has_room() {
-            let ended = take_oldest_idle(&mut table, share.spender);
+            let ended = take_oldest_idle(&mut table, share.holder);
             Some(ended.ok_or_else(|| share.reject(b"null", "this caller has too many sessions; end some"))?)
         } else if table.len() >= self.limit {
             let all = "there are too many sessions";
             let busy = || Rejection::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", all);
-            Some(take_of_most(&mut table, share.spender).ok_or_else(busy)?)
+            Some(take_of_most(&mut table, share.holder).ok_or_else(busy)?)
         } else {
             None
         };
@@ -110,21 +110,29 @@ impl Sessions {
     }
 
     /// Drops what a caller's sessions keep for hosts that may not come back, oldest first. If that is not enough, ends
-    /// its idle sessions that were unused longest.
+    /// idle sessions that still hold memory, those that were unused longest first.
     pub(super) fn reclaim(&self, share: &Share) {
-        let own = |http_session: &&Arc<HttpSession>| http_session.share.spender == share.spender;
-        let mut own: Vec<_> = self.lock().values().filter(own).cloned().collect();
-        own.sort_by_cached_key(|http_session| http_session.lock().used);
-        for http_session in own {
+        let mut own: Vec<(String, Arc<HttpSession>)> = {
+            let table = self.lock();
+            let own = table.iter().filter(|(_, http_session)| http_session.share.holder == share.holder);
+            own.map(|(id, http_session)| (id.clone(), Arc::clone(http_session))).collect()
+        };
+        own.sort_by_cached_key(|(_, http_session)| http_session.lock().used);
+        for (_, http_session) in &own {
             if !share.memory.is_under_pressure() {
                 return;
             }
             http_session.drop_waste();
         }
-        while !share.memory.has_room() {
-            let Some(idle) = take_oldest_idle(&mut self.lock(), share.spender) else { return };
-            share.report("it leaves too much unread; its session that was unused longest has ended");
-            idle.session.abandon();
+        for (id, http_session) in own {
+            if share.memory.has_room() {
+                return;
+            }
+            if http_session.budget.held() > 0 && http_session.idle_since().is_some() {
+                self.lock().remove(&id);
+                share.report("it leaves too much unread; its session that was unused longest has ended");
+                http_session.session.abandon();
+            }
         }
     }
 
@@ -287,18 +295,18 @@ impl State {
 }
 
 /// Takes out the idle session of a caller that was unused longest.
-fn take_oldest_idle(table: &mut Table, spender: Spender) -> Option<Arc<HttpSession>> {
-    let own = table.iter().filter(|(_, http_session)| http_session.share.spender == spender);
+fn take_oldest_idle(table: &mut Table, holder: Holder) -> Option<Arc<HttpSession>> {
+    let own = table.iter().filter(|(_, http_session)| http_session.share.holder == holder);
     let idle = own.filter_map(|(id, http_session)| Some((http_session.idle_since()?, id)));
     let oldest = idle.min().map(|(_, id)| id.clone())?;
     table.remove(&oldest)
 }
 
 /// Takes out the idle session that was unused longest, of the caller that has the most.
-fn take_of_most(table: &mut Table, newcomer: Spender) -> Option<Arc<HttpSession>> {
+fn take_of_most(table: &mut Table, newcomer: Holder) -> Option<Arc<HttpSession>> {
     let entries = table.iter().map(|(id, http_session)| {
         let idle = http_session.idle_since().map(|used| Removable { key: id, used });
-        (http_session.share.spender, idle)
+        (http_session.share.holder, idle)
     });
     let oldest = gives_way(newcomer, entries).cloned()?;
     table.remove(&oldest)

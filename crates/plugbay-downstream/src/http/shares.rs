@@ -27,15 +27,15 @@ const RECLAIM_EVERY: Duration = Duration::from_secs(1);
 
 /// Whose share it is: a caller with a token, or an address without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Spender {
+pub(super) enum Holder {
     Caller(Owner),
     Peer(Peer),
 }
 
-/// What one caller uses.
+/// The use of memory, requests, sessions and connections by one caller.
 #[derive(Debug)]
 pub(super) struct Share {
-    pub(super) spender: Spender,
+    pub(super) holder: Holder,
     /// Bytes of its requests, and of what it leaves unread.
     pub(super) memory: Arc<Budget>,
     /// Its requests in flight.
@@ -64,7 +64,7 @@ pub(super) struct Shares {
     connections_of_callers: Arc<Budget>,
     refused: Arc<AtomicU64>,
     // A std mutex: held for a look-up, never across an await.
-    table: Mutex<HashMap<Spender, Arc<Share>>>,
+    table: Mutex<HashMap<Holder, Arc<Share>>>,
 }
 
 impl Shares {
@@ -80,18 +80,18 @@ impl Shares {
         }
     }
 
-    pub(super) fn of(&self, spender: Spender) -> Arc<Share> {
+    pub(super) fn of(&self, holder: Holder) -> Arc<Share> {
         let mut table = self.lock();
-        Arc::clone(table.entry(spender).or_insert_with(|| Arc::new(self.begin(spender))))
+        Arc::clone(table.entry(holder).or_insert_with(|| Arc::new(self.begin(holder))))
     }
 
-    fn begin(&self, spender: Spender) -> Share {
-        let connections = match spender {
-            Spender::Peer(_) => &self.connections_of_peers,
-            Spender::Caller(_) => &self.connections_of_callers,
+    fn begin(&self, holder: Holder) -> Share {
+        let connections = match holder {
+            Holder::Peer(_) => &self.connections_of_peers,
+            Holder::Caller(_) => &self.connections_of_callers,
         };
         Share {
-            spender,
+            holder,
             memory: self.memory.share(LEAST_OF_CALLER),
             calls: self.calls.share(LEAST_CALLS),
             sessions: self.sessions.share(LEAST_SESSIONS),
@@ -106,7 +106,7 @@ impl Shares {
         self.lock().retain(|_, share| Arc::strong_count(share) > 1 || share.is_in_use());
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Spender, Arc<Share>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Arc<Share>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,7 +136,7 @@ impl Share {
     /// Says in the log that the caller has reached a limit.
     pub(super) fn report(&self, what: &'static str) {
         if self.is_time(|last| &mut last.reported, REPORT_EVERY) {
-            tracing::warn!("{} has reached a limit: {what}", self.spender);
+            tracing::warn!("{} has reached a limit: {what}", self.holder);
         }
     }
 
@@ -156,7 +156,7 @@ impl Share {
     }
 }
 
-impl fmt::Display for Spender {
+impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // The beginning of a digest tells callers apart and gives nothing away.
@@ -175,7 +175,7 @@ const LIMITS: Limits = Limits { connections: 100, waiting: 1_000_000, sessions: 
 #[cfg(test)]
 impl Default for Share {
     fn default() -> Self {
-        Shares::new(LIMITS, Arc::default()).begin(Spender::Peer(Peer::Local))
+        Shares::new(LIMITS, Arc::default()).begin(Holder::Peer(Peer::Local))
     }
 }
 
@@ -186,8 +186,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_caller_at_a_limit_is_reported_once_a_minute_and_forgotten_when_it_uses_nothing() {
         let shares = Shares::new(LIMITS, Arc::default());
-        let share = shares.of(Spender::Caller(Owner([1; 32])));
-        assert!(Arc::ptr_eq(&share, &shares.of(Spender::Caller(Owner([1; 32])))));
+        let share = shares.of(Holder::Caller(Owner([1; 32])));
+        assert!(Arc::ptr_eq(&share, &shares.of(Holder::Caller(Owner([1; 32])))));
         assert!(share.is_time(|last| &mut last.reported, REPORT_EVERY));
         assert!(!share.is_time(|last| &mut last.reported, REPORT_EVERY));
         tokio::time::advance(REPORT_EVERY).await;
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn one_caller_cannot_have_all_requests_in_flight() {
         let shares = Shares::new(LIMITS, Arc::default());
-        let [one, other] = [1, 2].map(|n| shares.of(Spender::Caller(Owner([n; 32]))));
+        let [one, other] = [1, 2].map(|n| shares.of(Holder::Caller(Owner([n; 32]))));
         let mut taken = Vec::new();
         while let Ok(slot) = one.begin_call(b"1") {
             taken.push(slot);

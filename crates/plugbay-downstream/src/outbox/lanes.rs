@@ -84,10 +84,8 @@ impl Lanes {
 
     /// How many were dropped, if a host that reads log messages should know. Counts anew from here on.
     pub(super) fn take_dropped(&mut self) -> Option<u64> {
-        if !std::mem::take(&mut self.dropped_logs) {
-            return None;
-        }
-        Some(std::mem::take(&mut self.dropped))
+        let dropped = std::mem::take(&mut self.dropped);
+        std::mem::take(&mut self.dropped_logs).then_some(dropped)
     }
 
     /// All notifications and `frames`, in the order in which they were sent. `first` is the number of the first frame.

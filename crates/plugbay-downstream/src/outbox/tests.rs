@@ -103,3 +103,14 @@ fn answers_for_the_only_host_are_limited_as_well() {
     outbox.answer(frame("x"));
     assert!(outbox.has_room_for(UNREAD_ALONE - 1) && !outbox.has_room_for(UNREAD_ALONE));
 }
+
+#[test]
+fn dropped_progress_is_not_counted_among_log_messages_that_are_dropped_later() {
+    let outbox = Outbox::default();
+    outbox.set_notice(Some(notice));
+    outbox.lock().lanes.note_dropped(Kind::Other);
+    assert!(taken(&outbox).is_empty());
+    assert!(outbox.lock().lanes.is_untouched());
+    outbox.lock().lanes.note_dropped(Kind::Log);
+    assert_eq!(taken(&outbox), ["1 dropped"]);
+}

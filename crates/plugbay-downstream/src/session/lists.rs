@@ -64,12 +64,20 @@ impl Session {
         sink.send(respond::acknowledged(&id, filter, &items));
         let listener = filter.has(Kind::Tools).then(|| self.host_view.listen());
         state.subscriptions.push(Subscription { id, filter, sink, _listener: listener });
+        let reads_items = !items.is_empty();
+        let mut added = Vec::new();
+        for item in items {
+            if !state.item_subscriptions.contains(&item) {
+                state.item_subscriptions.push(item.clone());
+                added.push(item);
+            }
+        }
         drop(state);
-        if !items.is_empty() {
+        if reads_items {
             self.gateway.host_registry.reads(self.me.clone());
         }
-        for item in items {
-            self.subscribe_item(item)?;
+        for item in added {
+            self.gateway.servers.watch(&item.server, item.target);
         }
         self.catalog_changed(); // it may have changed since the host listed
         Ok(())

@@ -59,6 +59,7 @@ const LONGEST_TOKEN: usize = 1024;
 pub(crate) struct Session {
     me: Weak<Self>,
     gateway: Gateway,
+    caller: Owner,
     /// The caller within this session.
     owner: Owner,
     host_view: Arc<HostView>,
@@ -164,6 +165,7 @@ impl Session {
         let counted = CountedSession::new(&gateway.principal.sessions);
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
+            caller,
             owner: gateway.principal.key.as_ref().map_or(caller, |session| caller.within(session)),
             gateway,
             host_view,
@@ -235,6 +237,11 @@ impl Session {
 
     pub(crate) fn outbox(&self) -> &Arc<Outbox> {
         &self.outbox
+    }
+
+    /// The caller, whichever of its sessions this is.
+    pub(crate) fn caller(&self) -> Owner {
+        self.caller
     }
 
     /// The owner of the session's calls and tasks.

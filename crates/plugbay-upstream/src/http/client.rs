@@ -20,7 +20,6 @@ const REMOTE_KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long an unused connection is kept for the next request.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 const REDIRECTS: usize = 5;
-const LARGEST_CA_FILE: u64 = 16 * 1024 * 1024;
 
 pub(super) fn url(spec: &HttpSpec) -> Result<Url, Failure> {
     let url = Url::parse(&spec.url).map_err(|error| {
@@ -61,7 +60,8 @@ pub(super) fn build(spec: &HttpSpec, url: &Url, session_id: Option<&str>) -> Res
             Failure::new(format!("its certificates in {} cannot be used: {why}", path.display()), Vec::new())
                 .with_remedy("give a file with certificates in PEM as \"caFile\"")
         };
-        let pem = plugbay_files::read(path, LARGEST_CA_FILE).map_err(|error| broken(error.to_string()))?;
+        let pem = plugbay_files::read(path, plugbay_files::LARGEST_CA_FILE)
+            .map_err(|error| broken(error.to_string()))?;
         let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| broken(error.to_string()))?;
         builder = builder.tls_certs_merge(certificates);
     } else if url.scheme() == "http" {

@@ -27,8 +27,8 @@ pub(super) struct ResumePoint {
     retry: Option<Duration>,
     /// Requests since the stream last brought something.
     pub(super) attempts: u32,
-    /// The last stream ended soon.
-    hasty: bool,
+    /// The last stream ended soon after it was opened.
+    ended_soon: bool,
     /// It has been requested again before.
     resumed: bool,
 }
@@ -82,9 +82,9 @@ impl Events {
 const FIRST: Duration = Duration::from_millis(500);
 /// The shortest pause, whatever the server asks for.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// The longest pause that plugbay makes by itself,
+/// The longest pause that plugbay makes by itself.
 const LONGEST: Duration = Duration::from_secs(30);
-/// and the longest that a server can ask for.
+/// The longest pause that a server can ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
 
 impl ResumePoint {
@@ -92,12 +92,12 @@ impl ResumePoint {
     /// ends every stream at once would get requests without pause.
     fn after(self, received_any: bool, lasted: Duration) -> Self {
         let attempts = if received_any || lasted >= LONGEST { 0 } else { self.attempts };
-        Self { attempts, hasty: lasted < FIRST, ..self }
+        Self { attempts, ended_soon: lasted < FIRST, ..self }
     }
 
     /// The pause before the next request for the stream.
     pub(super) fn next_attempt(&mut self) -> Duration {
-        let shortest = if self.hasty && self.resumed { FIRST } else { SHORTEST };
+        let shortest = if self.ended_soon && self.resumed { FIRST } else { SHORTEST };
         let first = self.retry.unwrap_or(FIRST).clamp(shortest, LONGEST_RETRY);
         let pause = first.saturating_mul(2u32.saturating_pow(self.attempts)).min(LONGEST.max(first));
         self.attempts = (self.attempts + 1).min(16);

@@ -22,13 +22,16 @@ pub(super) struct Headers {
 
 /// The parameters of one tool that are repeated in headers.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mirror(Vec<(HeaderName, HeaderParameter)>);
+pub(crate) struct Mirror(Vec<(HeaderName, HeaderParameter)>);
 
-pub(super) fn headers(message: &[u8], mirrors: &HashMap<String, Mirror>) -> Headers {
+/// The tools that have a [`Mirror`], by their names.
+pub(crate) type Mirrors = HashMap<String, Mirror>;
+
+pub(super) fn headers(message: &[u8], mirrors: &Mirrors) -> Headers {
     read(message, mirrors).unwrap_or_default()
 }
 
-fn read(message: &[u8], mirrors: &HashMap<String, Mirror>) -> Option<Headers> {
+fn read(message: &[u8], mirrors: &Mirrors) -> Option<Headers> {
     let head = Head::read(message).ok()?;
     let (Kind::Request { method, .. } | Kind::Notification { method }) = head.kind else { return None };
     let params = head.payload?;
@@ -60,7 +63,7 @@ fn name<'a>(message: &'a [u8], method: &str, params: &Span) -> Option<Cow<'a, st
 
 impl Mirror {
     /// What a tool's schema asks for; `Err` tells why the tool cannot be called by HTTP.
-    pub(super) fn read(definition: &[u8]) -> Result<Option<Self>, String> {
+    pub(crate) fn read(definition: &[u8]) -> Result<Option<Self>, String> {
         let name = |one: HeaderParameter| Some((HeaderName::from_bytes(one.header.as_bytes()).ok()?, one));
         let found: Vec<_> = HeaderParameter::of_tool(definition)?.into_iter().filter_map(name).collect();
         Ok((!found.is_empty()).then_some(Self(found)))

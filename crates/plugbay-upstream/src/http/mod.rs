@@ -14,13 +14,12 @@ mod stream;
 mod tests;
 
 use std::{
-    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
-use plugbay_core::{catalog::Tool, exchange::Ticket, failure::Failure, wire::Incoming};
+use plugbay_core::{exchange::Ticket, failure::Failure, wire::Incoming};
 use rustc_hash::FxHashMap;
 use tokio::{
     sync::mpsc,
@@ -30,13 +29,11 @@ use tokio::{
 
 pub(crate) use credentials::ServerCredentials;
 pub(crate) use error::TransportError;
+pub(crate) use mirror::{Mirror, Mirrors};
 pub(crate) use peer::Flavour;
 
 use crate::{
-    http::{
-        mirror::{Headers, Mirror},
-        peer::Peer,
-    },
+    http::{mirror::Headers, peer::Peer},
     link::{LinkEvent, ReadMessage, Witness},
     process::StderrRing,
     spec::HttpSpec,
@@ -54,7 +51,7 @@ pub(crate) struct HttpLink {
     /// Notifications and responses, which must arrive in order.
     outbox: mpsc::UnboundedSender<Bytes>,
     /// Which arguments of which tools are repeated in headers.
-    mirrors: HashMap<String, Mirror>,
+    mirrors: Mirrors,
     unsent: Vec<(Ticket, Bytes)>,
     /// Why nothing more can be sent. Requests in flight may still be answered.
     lost: Option<Failure>,
@@ -133,7 +130,7 @@ impl HttpLink {
             inbox,
             requests: FxHashMap::default(),
             outbox,
-            mirrors: HashMap::new(),
+            mirrors: Mirrors::new(),
             unsent: Vec::new(),
             lost: None,
             retired: false,
@@ -269,25 +266,13 @@ impl HttpLink {
         }
     }
 
-    /// The tools that can be called. One whose schema asks for impossible headers is left out, as MCP demands.
-    pub(crate) fn callable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
-        self.mirrors.clear();
-        if !self.peer.is_modern() {
-            return tools;
-        }
-        let mut usable = Vec::with_capacity(tools.len());
-        for tool in tools {
-            match Mirror::read(&tool.definition) {
-                Ok(Some(mirror)) => _ = self.mirrors.insert(tool.name.clone(), mirror),
-                Ok(None) => {}
-                Err(reason) => {
-                    tracing::warn!(tool = %tool.name, "left out: {reason}");
-                    continue;
-                }
-            }
-            usable.push(tool);
-        }
-        usable
+    /// Whether requests repeat arguments in headers: those of modern servers do.
+    pub(crate) fn mirrors_arguments(&self) -> bool {
+        self.peer.is_modern()
+    }
+
+    pub(crate) fn set_mirrors(&mut self, mirrors: Mirrors) {
+        self.mirrors = mirrors;
     }
 
     /// Also those that the server has rejected and that wait for a login.

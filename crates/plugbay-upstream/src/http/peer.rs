@@ -256,12 +256,31 @@ impl Peer {
         }
     }
 
-    /// The error that a response with an error status stands for. The response may repeat the request.
+    /// The error that a response with an error status stands for.
     pub(super) async fn status_error(&self, response: Response) -> TransportError {
+        let (status, challenge) = (response.status(), challenge(&response));
+        self.error_of(status, error_page(response).await, challenge)
+    }
+
+    /// The error of a response with this status and text, without secrets.
+    pub(super) fn error_of(
+        &self,
+        status: StatusCode,
+        text: String,
+        challenge: Option<String>,
+    ) -> TransportError {
+        let secrets = self.response_secrets();
+        // Before it is cut: nobody would know the first half of a secret.
+        let text = secrets.hide(text).chars().take(ERROR_TEXT).collect();
+        let challenge = challenge.map(|challenge| secrets.hide(challenge).into_owned());
+        TransportError::Status { code: status.as_u16(), text, challenge }
+    }
+
+    /// The values that no text of a response shows: a response may repeat its request.
+    pub(super) fn response_secrets(&self) -> KnownSecrets {
         let sent = self.credentials.as_ref().map(|credentials| credentials.sent()).unwrap_or_default();
         let words = sent.iter().flat_map(|value| value.expose().split_whitespace());
-        let secrets = self.secrets.and_likely(words.map(|word| (word.into(), HIDDEN.to_owned())));
-        status_error(response, &secrets).await
+        self.secrets.and_likely(words.map(|word| (word.into(), HIDDEN.to_owned())))
     }
 
     async fn endpoint(&self) -> Result<Url, TransportError> {
@@ -327,33 +346,24 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMu
     Ok(body)
 }
 
-/// The error that a response with an error status stands for.
-async fn status_error(mut response: Response, secrets: &KnownSecrets) -> TransportError {
-    let code = response.status().as_u16();
-    let challenge = challenge(&response).map(|text| secrets.hide(text).into_owned());
-    let mut text = match location(&response) {
-        Some(url) if response.status().is_redirection() => {
-            secrets.hide(format!("it redirects to {}", redirect_target(response.url(), &url))).into_owned()
-        }
-        _ => String::new(),
-    };
-    if text.is_empty() {
-        let mut page = Vec::new();
-        while page.len() < ERROR_BODY
-            && let Ok(Some(chunk)) = response.chunk().await
-        {
-            page.extend_from_slice(&chunk);
-        }
-        page.truncate(ERROR_BODY);
-        let line = page.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-        let markup = |line: &&[u8]| line.trim_ascii_start().starts_with(b"<");
-        text = line.filter(|line| !markup(line)).map(clean).unwrap_or_default();
-        // Before it is cut: nobody would know the first half of a secret.
-        text = secrets.hide(text).chars().take(ERROR_TEXT).collect();
+/// The text of a response with an error status: where it redirects to, or the first line of its body.
+async fn error_page(mut response: Response) -> String {
+    if let Some(url) = location(&response).filter(|_| response.status().is_redirection()) {
+        return format!("it redirects to {}", redirect_target(response.url(), &url));
     }
-    TransportError::Status { code, text, challenge }
+    let mut page = Vec::new();
+    while page.len() < ERROR_BODY
+        && let Ok(Some(chunk)) = response.chunk().await
+    {
+        page.extend_from_slice(&chunk);
+    }
+    page.truncate(ERROR_BODY);
+    let line = page.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
+    let markup = |line: &&[u8]| line.trim_ascii_start().starts_with(b"<");
+    line.filter(|line| !markup(line)).map(clean).unwrap_or_default()
 }
 
+/// As the response has it: it may show secrets.
 pub(super) fn challenge(response: &Response) -> Option<String> {
     response.headers().get(WWW_AUTHENTICATE).map(|value| clean(value.as_bytes()))
 }

@@ -170,12 +170,12 @@ impl Exchange {
                 if !status.is_success() || matches!(&head, Ok(head) if is_error(head)) =>
             {
                 let text = text_of(&message, head.ok().and_then(|head| head.payload));
-                Err(TransportError::Status { code: status.as_u16(), text, challenge })
+                Err(self.request.peer.error_of(status, text, challenge))
             }
             _ if status.is_success() => {
                 Err(TransportError::Unusable("its response does not answer the request"))
             }
-            _ => Err(TransportError::Status { code: status.as_u16(), text: String::new(), challenge }),
+            _ => Err(self.request.peer.error_of(status, String::new(), challenge)),
         }
     }
 
@@ -221,7 +221,7 @@ impl Exchange {
         }
     }
 
-    async fn forward(&mut self, read: Read) -> Result<(), TransportError> {
+    async fn forward(&mut self, read: Received) -> Result<(), TransportError> {
         if let HttpEvent::Incoming(Incoming::TooLong { .. }) = read.event {
             return Err(TransportError::TooLarge);
         }
@@ -231,7 +231,7 @@ impl Exchange {
     }
 
     /// Reads a message once, for the link and for whoever gets it.
-    fn read(&self, incoming: Incoming) -> Read {
+    fn read(&self, incoming: Incoming) -> Received {
         let ticket = self.request.ticket;
         let is_ours = |id: Option<&[u8]>| id.and_then(answered_ticket) == Some(ticket);
         match incoming {
@@ -240,19 +240,19 @@ impl Exchange {
                 if matches!(&read.head, Ok(head) if is_own_message(head)) {
                     read.during = Some(ticket);
                 }
-                Read { answers: is_ours(read.answered_id()), event: HttpEvent::Read(read) }
+                Received { answers: is_ours(read.answered_id()), event: HttpEvent::Read(read) }
             }
             Incoming::NotText(message) => {
                 let answers = is_ours(Head::id_of_truncated_response(&message, &message));
-                Read { answers, event: HttpEvent::Incoming(Incoming::NotText(message)) }
+                Received { answers, event: HttpEvent::Incoming(Incoming::NotText(message)) }
             }
-            other => Read { answers: false, event: HttpEvent::Incoming(other) },
+            other => Received { answers: false, event: HttpEvent::Incoming(other) },
         }
     }
 }
 
-/// What came back for a request, and whether it answers the request, well or not.
-struct Read {
+/// A message that came back for a request, and whether it answers the request, well or not.
+struct Received {
     event: HttpEvent,
     answers: bool,
 }
@@ -268,9 +268,8 @@ fn is_error(head: &Head) -> bool {
 
 /// The message of a JSON error that answers no request, or all of it.
 fn text_of(json: &Bytes, error: Option<Span>) -> String {
-    let text = match error {
+    match error {
         Some(error) => error_text(json, &error),
         None => clean(json),
-    };
-    text.chars().take(300).collect()
+    }
 }

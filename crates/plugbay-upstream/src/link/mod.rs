@@ -7,7 +7,6 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::Tool,
     exchange::Ticket,
     failure::Failure,
     wire::{Head, Incoming, Kind, Malformed, string_value},
@@ -17,7 +16,7 @@ pub(crate) use pipe::PipeLink;
 pub use pipe::{Launched, Launcher, StderrSinks, launcher};
 
 use crate::{
-    http::{HttpLink, TransportError},
+    http::{HttpLink, Mirrors, TransportError},
     process::StderrRing,
 };
 
@@ -156,11 +155,18 @@ impl Link {
         }
     }
 
-    /// The tools that can be called over this link, which keeps what it must know of them.
-    pub(crate) fn callable(&mut self, tools: Vec<Tool>) -> Vec<Tool> {
+    /// Whether requests repeat arguments in headers.
+    pub(crate) fn mirrors_arguments(&self) -> bool {
         match self {
-            Self::Pipe(_) => tools,
-            Self::Http(http) => http.callable(tools),
+            Self::Pipe(_) => false,
+            Self::Http(http) => http.mirrors_arguments(),
+        }
+    }
+
+    /// Takes the arguments that requests repeat in headers.
+    pub(crate) fn set_mirrors(&mut self, mirrors: Mirrors) {
+        if let Self::Http(http) = self {
+            http.set_mirrors(mirrors);
         }
     }
 

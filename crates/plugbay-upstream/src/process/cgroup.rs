@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashSet,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -40,10 +40,15 @@ impl Cgroup {
 
     /// Moves a process into it, and with it everything that it starts from now on.
     pub(super) fn add(&self, pid: Pid) {
-        // Another gateway may have removed it while it was empty.
-        _ = fs::create_dir(&self.folder);
-        // A process that cannot be moved is still found by its group and its marker.
-        _ = fs::write(self.folder.join("cgroup.procs"), pid.as_raw_pid().to_string());
+        // Another gateway may remove it while it is empty, also between these two steps.
+        for _ in 0..2 {
+            _ = fs::create_dir(&self.folder);
+            match fs::write(self.folder.join("cgroup.procs"), pid.as_raw_pid().to_string()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // A process that cannot be moved is still found by its group and its marker.
+                _ => return,
+            }
+        }
     }
 
     /// Kills all its members at once, also those that are just being started.

@@ -28,7 +28,11 @@ use super::{
 };
 
 /// A helper that ended is replaced this long after its start at the earliest: perhaps it cannot run here.
-const SHORT_LIFE: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest time between the starts of helpers that end soon.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// A helper that lived for so long can run here.
+const LONG_LIFE: Duration = Duration::from_secs(60);
 
 /// A cheap handle. The helper starts with the first child, and is replaced when it was killed.
 /// When the last handle is dropped, the helper is told that the gateway ends in good order.
@@ -61,15 +65,17 @@ impl Guard {
         &self.shared.instance
     }
 
-    /// Starts the helper unless it runs. A failure is logged and not an error: a server without a
+    /// Starts the helper unless it runs, and makes the cgroup. A failure is logged and not an error: a server without a
     /// guard is better than none.
     pub(super) fn keep_watch(&self) {
+        self.shared.cgroup();
         self.shared.lock().keep_watch(&self.shared);
     }
 
     /// Until the registration is dropped, the helper ends the group if the gateway dies.
     pub(super) fn register(&self, group: Pid) -> Registration {
-        // Before the server has been sent anything: whatever it starts is inside.
+        // Before the server has been sent anything. A process that it has started already is outside: its group and its
+        // marker tell.
         if let Some(cgroup) = self.shared.cgroup() {
             cgroup.add(group);
         }
@@ -146,6 +152,31 @@ struct State {
     groups: HashSet<Pid>,
     helper: Option<Helper>,
     warned: bool,
+    pauses: Pauses,
+}
+
+/// The pauses between helpers that end: each is twice as long as the one before.
+#[derive(Debug)]
+struct Pauses {
+    next: Duration,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self { next: FIRST_PAUSE }
+    }
+}
+
+impl Pauses {
+    /// How long to wait after the end of a helper that lived for so long.
+    fn after(&mut self, lived: Duration) -> Duration {
+        if lived >= LONG_LIFE {
+            self.next = FIRST_PAUSE;
+        }
+        let pause = self.next;
+        self.next = (pause * 2).min(LONGEST_PAUSE);
+        pause.saturating_sub(lived)
+    }
 }
 
 impl State {
@@ -185,17 +216,23 @@ impl State {
     }
 }
 
-/// Waits for the end of a helper. If it was killed, another one gets all groups.
+/// Waits for the end of a helper. If it was killed, another one gets all groups; without a group, the next server
+/// starts another one.
 async fn replace_at_end(mut process: Child, pid: Pid, shared: Weak<Shared>) {
     let started = Instant::now();
     _ = process.wait().await;
-    sleep(SHORT_LIFE.saturating_sub(started.elapsed())).await;
+    let Some(pause) = shared.upgrade().map(|shared| shared.lock().pauses.after(started.elapsed())) else {
+        return;
+    };
+    sleep(pause).await;
     let Some(shared) = shared.upgrade() else { return };
     let mut state = shared.lock();
     if state.helper.as_ref().is_some_and(|helper| helper.pid == pid) {
         state.helper = None;
-        tracing::debug!("the orphan guard has ended; it starts again");
-        state.keep_watch(&shared);
+        if !state.groups.is_empty() {
+            tracing::debug!("the orphan guard has ended; it starts again");
+            state.keep_watch(&shared);
+        }
     }
 }
 
@@ -257,4 +294,17 @@ fn random_id() -> String {
         bytes = random.to_ne_bytes();
     }
     format!("{:032x}", u128::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guard_helper_that_ends_at_once_is_started_ever_more_rarely() {
+        let mut pauses = Pauses::default();
+        let mut after = |lived| pauses.after(Duration::from_secs(lived)).as_secs();
+        assert_eq!([(); 11].map(|()| after(0)), [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!((after(60), after(0), after(1)), (0, 2, 3), "one that lived for long is replaced at once");
+    }
 }

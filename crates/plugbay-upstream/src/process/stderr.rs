@@ -48,20 +48,19 @@ impl StderrRing {
 
     /// The last `n` lines (at most 200), oldest first, without blank ones, safe to print.
     pub fn tail(&self, n: usize) -> Vec<String> {
-        let (bytes, beheaded) = {
+        let (bytes, is_cut) = {
             let ring = self.lock();
-            (ring.bytes.iter().copied().collect::<Vec<u8>>(), ring.beheaded)
+            (ring.bytes.iter().copied().collect::<Vec<u8>>(), ring.is_cut)
         };
         let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
         let mut tail: Vec<String> = lines
             .iter()
             .enumerate()
             .rev()
-            .map(|(index, line)| match self.secrets.hide(clean(line)).into_owned() {
-                line if index == 0 && beheaded && !line.is_empty() => format!("…{line}"),
-                line => line,
-            })
-            .filter(|line| !line.is_empty())
+            .map(|(index, line)| (index, clean(line)))
+            .filter(|(_, line)| !line.is_empty())
+            .map(|(index, line)| if index == 0 && is_cut { format!("…{line}") } else { line })
+            .map(|line| self.secrets.hide(line).into_owned())
             .take(n.min(KEPT_LINES))
             .collect();
         tail.reverse();
@@ -70,7 +69,7 @@ impl StderrRing {
 
     /// For what a server prints on stdout although it is no message.
     pub fn push_line(&self, line: &[u8]) {
-        self.log_lines(line);
+        self.log(line);
         let mut ring = self.lock();
         // Half a line of stderr may be waiting for its end: do not write into it.
         if ring.bytes.back().is_some_and(|last| *last != b'\n') {
@@ -80,11 +79,30 @@ impl StderrRing {
         ring.append(b"\n");
     }
 
-    fn log_lines(&self, bytes: &[u8]) {
+    /// Takes new bytes, and logs the lines that end with them.
+    fn take(&self, mut ring: MutexGuard<'_, Ring>, new: &[u8]) {
+        ring.append(new);
         if !tracing::enabled!(target: LOG_TARGET, tracing::Level::DEBUG) {
             return;
         }
-        for line in bytes.split(|byte| *byte == b'\n').map(clean).filter(|line| !line.is_empty()) {
+        let lines = ring.ended_lines(new);
+        drop(ring);
+        lines.iter().for_each(|line| self.log(line));
+    }
+
+    /// Logs the last line, although it has no end.
+    fn log_rest(&self) {
+        let rest = std::mem::take(&mut self.lock().unlogged);
+        self.log(&rest);
+    }
+
+    /// Logs a whole line: half a secret would not be known.
+    fn log(&self, line: &[u8]) {
+        if !tracing::enabled!(target: LOG_TARGET, tracing::Level::DEBUG) {
+            return;
+        }
+        let line = clean(line);
+        if !line.is_empty() {
             tracing::debug!(target: LOG_TARGET, "{}", self.secrets.hide(line));
         }
     }
@@ -105,7 +123,7 @@ impl fmt::Debug for StderrRing {
 pub(super) async fn drain(pipe: Arc<pipe::Receiver>, ring: StderrRing) {
     while pipe.readable().await.is_ok() {
         if read_once(&pipe, &ring).is_break() {
-            return;
+            return ring.log_rest();
         }
         // A child that writes without end must not keep the others of this thread waiting.
         tokio::task::yield_now().await;
@@ -117,11 +135,9 @@ pub(super) async fn drain(pipe: Arc<pipe::Receiver>, ring: StderrRing) {
 pub(super) fn drain_now(pipe: &pipe::Receiver, ring: &StderrRing) {
     for _ in 0..LARGEST_PIPE / READ_SIZE {
         let mut buffer = [0; READ_SIZE];
-        let mut locked = ring.lock();
+        let locked = ring.lock();
         let Ok(length @ 1..) = rustix::io::read(pipe, &mut buffer) else { return };
-        locked.append(&buffer[..length]);
-        drop(locked);
-        ring.log_lines(&buffer[..length]);
+        ring.take(locked, &buffer[..length]);
     }
 }
 
@@ -129,13 +145,11 @@ pub(super) fn drain_now(pipe: &pipe::Receiver, ring: &StderrRing) {
 fn read_once(pipe: &pipe::Receiver, ring: &StderrRing) -> ControlFlow<()> {
     let mut buffer = [0; READ_SIZE];
     // Locked before the read: what [`drain_now`] reads at the same time must not come in between.
-    let mut locked = ring.lock();
+    let locked = ring.lock();
     match pipe.try_read(&mut buffer) {
         Ok(0) => ControlFlow::Break(()),
         Ok(length) => {
-            locked.append(&buffer[..length]);
-            drop(locked);
-            ring.log_lines(&buffer[..length]);
+            ring.take(locked, &buffer[..length]);
             ControlFlow::Continue(())
         }
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => ControlFlow::Continue(()),
@@ -151,7 +165,9 @@ fn read_once(pipe: &pipe::Receiver, ring: &StderrRing) -> ControlFlow<()> {
 struct Ring {
     bytes: VecDeque<u8>,
     /// Older bytes were dropped, so the first line may lack its beginning.
-    beheaded: bool,
+    is_cut: bool,
+    /// The beginning of a line whose end has not come: it is not logged yet.
+    unlogged: Vec<u8>,
     sink: Option<Box<dyn StderrSink>>,
 }
 
@@ -159,12 +175,25 @@ impl Ring {
     fn append(&mut self, new: &[u8]) {
         let kept = &new[new.len().saturating_sub(KEPT_BYTES)..];
         let excess = (self.bytes.len() + kept.len()).saturating_sub(KEPT_BYTES);
-        self.beheaded |= excess > 0 || kept.len() < new.len();
+        self.is_cut |= excess > 0 || kept.len() < new.len();
         self.bytes.drain(..excess);
         self.bytes.extend(kept);
         if let Some(sink) = &mut self.sink {
             sink.write(new);
         }
+    }
+
+    /// The lines that end within these bytes. Of a line that is too long, the beginning is kept.
+    fn ended_lines(&mut self, new: &[u8]) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        for (index, part) in new.split(|byte| *byte == b'\n').enumerate() {
+            if index > 0 {
+                lines.push(std::mem::take(&mut self.unlogged));
+            }
+            let room = KEPT_BYTES.saturating_sub(self.unlogged.len());
+            self.unlogged.extend_from_slice(&part[..part.len().min(room)]);
+        }
+        lines
     }
 }
 
@@ -211,6 +240,25 @@ mod tests {
         let tail = ring.tail(5);
         assert_eq!(tail.len(), 1);
         assert!(tail[0].starts_with("…yyy") && tail[0].ends_with("y…") && tail[0].len() < 5000);
+    }
+
+    #[test]
+    fn a_secret_that_was_cut_is_not_shown() {
+        let secrets = KnownSecrets::new([("hunter2-hunter2".to_owned(), "${KEY}".to_owned())]);
+        let ring = StderrRing::new(secrets, None);
+        let rest = "x".repeat(KEPT_BYTES - "-hunter2 is wrong\n".len());
+        ring.lock().append(format!("the key hunter2-hunter2 is wrong\n{rest}").as_bytes());
+
+        assert_eq!(ring.tail(9)[0], "… is wrong");
+    }
+
+    #[test]
+    fn stderr_lines_are_logged_whole_however_they_come() {
+        let ring = StderrRing::default();
+        let mut ring = ring.lock();
+        assert!(ring.ended_lines(b"the key hun").is_empty());
+        assert_eq!(ring.ended_lines(b"ter2\n\nne"), [b"the key hunter2".to_vec(), Vec::new()]);
+        assert_eq!(ring.ended_lines(b"xt\n"), [b"next".to_vec()]);
     }
 
     #[tokio::test]

@@ -5,7 +5,10 @@ use std::{
     io::{self, Write as _},
     os::{
         fd::{AsRawFd as _, OwnedFd},
-        unix::net::{UnixListener, UnixStream},
+        unix::{
+            fs::PermissionsExt as _,
+            net::{UnixListener, UnixStream},
+        },
     },
     path::{Path, PathBuf},
     process,
@@ -95,6 +98,8 @@ impl Place {
         let draft = format!(".{}", process::id());
         let _ = fs::remove_file(self.folder.join(&draft));
         let listener = UnixListener::bind(reachable.path(&draft))?;
+        // The umask alone decides on the mode of a socket, and on some systems others need no more than its mode.
+        fs::set_permissions(self.folder.join(&draft), fs::Permissions::from_mode(0o600))?;
         let renamed = fs::rename(self.folder.join(&draft), self.folder.join(SOCKET));
         renamed.map_err(|error| self.in_the_way(SOCKET, &error))?;
         Ok(Some((Claim { place: self.clone(), _lock: lock }, listener)))
@@ -203,7 +208,7 @@ pub fn check_owner(user: u32) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
 
@@ -220,6 +225,7 @@ mod tests {
         let (claim, listener) = place.claim().unwrap().unwrap();
         assert!(place.claim().unwrap().is_none() && place.is_claimed());
         place.connect().unwrap();
+        assert_eq!(fs::metadata(place.folder.join(SOCKET)).unwrap().mode() & 0o777, 0o600);
         drop((claim, listener));
         assert!(!place.has_socket() && !place.is_claimed());
         assert!(place.claim().unwrap().is_some());

@@ -91,6 +91,26 @@ fn the_start_of_an_overlong_message_is_kept_however_it_is_read() {
 }
 
 #[test]
+fn messages_do_not_depend_on_where_reads_end() {
+    let long = format!("{{\ra\r{}\rb\r\n{{}}\n", "x".repeat(3000));
+    for (stream, first) in [
+        ("Content-a\nb\r\nContent-Length: 2\r\n\r\n{}\n", Some(noise("Content-a"))),
+        ("Content-a: b\r\n{}\r\nContent-Length: 2\r\n\r\n{}\n", Some(noise("Content-a: b"))),
+        (&*long, None),
+    ] {
+        let whole = feed(&mut Framer::new(2000), stream.as_bytes());
+        for size in [1, 7, 2500] {
+            let mut framer = Framer::new(2000);
+            let items: Vec<_> =
+                stream.as_bytes().chunks(size).flat_map(|part| feed(&mut framer, part)).collect();
+            assert_eq!(items, whole, "reads of {size}");
+        }
+        assert!(first.is_none() || first.as_ref() == whole.first(), "{whole:?}");
+        assert_eq!(whole.last(), Some(&message("{}")));
+    }
+}
+
+#[test]
 fn an_overlong_message_is_dropped_whole_and_the_stream_goes_on() {
     let long = [b"{\"result\":\"".as_slice(), &[b'x'; 3000], b"\",\"id\":17}"].concat();
     let line = [&long[..], b"\n{}\n"].concat();

@@ -84,6 +84,15 @@ async fn log_messages_for_sessions_without_a_stream_take_no_memory_of_others() {
     assert_eq!(host.hear().await["params"]["data"], "xxxxxxxxxx");
 }
 
+#[tokio::test(start_paused = true)]
+async fn unread_answers_end_no_idle_session_that_holds_nothing() {
+    let mut harness = two_callers();
+    let session = opened(&harness, "one").await;
+    let _unread = leave_unread(&mut harness, "one", 13, LARGE).await;
+    sleep(SECOND + SECOND / 10).await; // its sessions are searched once a second
+    assert_eq!(harness.ask(of("one", &within(&session, &list(1)))).await.status, 200);
+}
+
 /// A caller whose answers nobody reads.
 async fn leave_unread(harness: &mut Harness, token: &str, count: usize, length: usize) -> Vec<Host> {
     let mut hosts = Vec::new();
@@ -185,7 +194,20 @@ async fn an_address_with_too_many_connections_loses_its_oldest_idle_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_whose_connections_are_all_in_use_is_turned_away_and_others_are_not() {
+async fn a_connection_that_gives_way_gets_the_rest_of_its_answer() {
+    let mut harness = Harness::new();
+    let mut slow = harness.connect_from(peer(1), 1000);
+    slow.say(calling()).await;
+    harness.servers.forwarded().await.answer(text(LARGE));
+    sleep(SECOND).await;
+    let newer: Vec<Host> = (0..LIMITS.connections).map(|_| harness.connect_from(peer(1), 1000)).collect();
+    sleep(SECOND).await;
+    assert!(slow.read_to_end().await > LARGE);
+    drop(newer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_whose_connections_are_all_in_use_is_rejected_and_others_are_not() {
     let mut harness = Harness::new();
     let mut busy = Vec::new();
     for _ in 0..LIMITS.connections / 2 {

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{
     SECOND,
-    harness::{Harness, modern, request, server},
+    harness::{Harness, cancel, modern, request, server},
 };
 
 /// The server `s` behind search, with two tools.
@@ -110,6 +110,19 @@ async fn describe_tool_with_many_names_answers_all_of_them() {
     let (text, failed) = said(&mut harness, "describe_tool", json!({ "names": names })).await;
     let known = text.matches(r#""name":"s__echo""#).count();
     assert!(known == 50 && text.matches("There is no tool").count() == 50 && !failed, "{text}");
+}
+
+#[tokio::test]
+async fn a_describe_tool_request_that_takes_long_waits_for_a_thread_and_can_be_cancelled() {
+    let mut harness = harness().await;
+    let busy = harness.workers.occupy().await;
+    let arguments = json!({ "names": vec!["s__echo"; 9] });
+    harness.say(own("describe_tool", &arguments)).await;
+    assert_eq!(harness.ask(request(1, "ping", "{}")).await["id"], 1, "others are served");
+    harness.say(cancel(9)).await;
+    assert_eq!(harness.ask(request(2, "ping", "{}")).await["id"], 2, "it has not been answered");
+    drop(busy);
+    assert_eq!(harness.ask(own("describe_tool", &arguments)).await["id"], 9, "its id is free again");
 }
 
 #[tokio::test(start_paused = true)]

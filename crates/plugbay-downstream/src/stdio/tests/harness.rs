@@ -42,6 +42,7 @@ pub(super) struct Harness {
     pub(super) ranker: Arc<Ranker>,
     pub(super) agents: Arc<Agents>,
     pub(super) suspended: Arc<crate::SuspendedCalls>,
+    pub(super) workers: Arc<crate::Workers>,
 }
 
 impl Harness {
@@ -55,6 +56,7 @@ impl Harness {
         let (host_registry, ranker) = (Arc::clone(&gateway.host_registry), Arc::clone(&gateway.ranker));
         let agents = Arc::clone(&gateway.agents);
         let suspended = Arc::clone(&gateway.suspended);
+        let workers = Arc::clone(&gateway.workers);
         let (input, their_input) = tokio::io::duplex(1_000_000);
         let (output, their_output) = tokio::io::duplex(1000);
         let (stop, stopped) = oneshot::channel();
@@ -77,6 +79,7 @@ impl Harness {
             ranker,
             agents,
             suspended,
+            workers,
         }
     }
 

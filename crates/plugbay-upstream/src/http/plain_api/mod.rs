@@ -68,7 +68,7 @@ pub(super) async fn poll(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
     loop {
         sleep(POLL_EVERY).await;
         let event = match tools(&peer).await {
-            Ok(Read { changed: true, .. }) => {
+            Ok(ListRead { changed: true, .. }) => {
                 let changed = write::notification("notifications/tools/list_changed", None);
                 HttpEvent::Incoming(Incoming::Message(changed))
             }
@@ -111,12 +111,12 @@ async fn answer(peer: &Peer, message: &Bytes) -> Result<Bytes, TransportError> {
 }
 
 /// The list, and whether it differs from the one before.
-struct Read {
+struct ListRead {
     body: Bytes,
     changed: bool,
 }
 
-async fn tools(peer: &Peer) -> Result<Read, TransportError> {
+async fn tools(peer: &Peer) -> Result<ListRead, TransportError> {
     let known = peer.known_tools.get();
     let mut request = peer.client.get(remote::tools(&peer.url)).header(ACCEPT, "application/json");
     if let Some(etag) = known.as_ref().and_then(|known| known.etag.as_ref()) {
@@ -124,7 +124,7 @@ async fn tools(peer: &Peer) -> Result<Read, TransportError> {
     }
     let response = peer.exchange(request).await?;
     if let (StatusCode::NOT_MODIFIED, Some(ToolList { body, .. })) = (response.status(), &known) {
-        return Ok(Read { body: body.clone(), changed: false });
+        return Ok(ListRead { body: body.clone(), changed: false });
     }
     if !response.status().is_success() {
         return Err(peer.status_error(response).await);
@@ -136,7 +136,7 @@ async fn tools(peer: &Peer) -> Result<Read, TransportError> {
     }
     let changed = known.is_some_and(|known| known.body != body);
     peer.known_tools.set(ToolList { etag, body: body.clone() });
-    Ok(Read { body, changed })
+    Ok(ListRead { body, changed })
 }
 
 async fn call(peer: &Peer, message: &Bytes, params: Option<&Span>) -> Result<Vec<u8>, TransportError> {
@@ -163,12 +163,15 @@ async fn refused(peer: &Peer, response: Response) -> Result<Vec<u8>, TransportEr
     if response.status().is_redirection() || !peer::is_json(&response) {
         return Err(peer.status_error(response).await);
     }
-    let status = response.status().as_u16();
+    let status = response.status();
     let challenge = peer::challenge(&response);
     let body = peer::body(response, peer.limit).await?;
     match result::error_message(&body) {
-        Some(message) => Ok(result::tool_error(&format!("{message} (HTTP {status})"))),
-        None => Err(TransportError::Status { code: status, text: String::new(), challenge }),
+        Some(message) => {
+            let message = peer.response_secrets().hide(message).into_owned();
+            Ok(result::tool_error(&format!("{message} (HTTP {})", status.as_u16())))
+        }
+        None => Err(peer.error_of(status, String::new(), challenge)),
     }
 }
 

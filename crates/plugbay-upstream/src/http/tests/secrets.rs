@@ -17,6 +17,7 @@ use tracing::{
 use super::{
     harness::{Harness, Setup},
     peer::Server,
+    script::{OnRejection, Script},
 };
 use crate::{
     http::{Flavour, peer::Peer},
@@ -169,6 +170,25 @@ fn repeated(request: &super::peer::Request) -> String {
         request.path,
         request.all_headers().replace(['\r', '\n'], " ")
     )
+}
+
+#[tokio::test]
+async fn a_json_error_that_repeats_the_access_token_is_shown_without_it() {
+    let script = Script::new(OnRejection::NotOurs, Some("canary-7f3a-token"));
+    let setup = Setup { credentials: Some(script.clone()), ..Setup::default() };
+    let (harness, mut server) = Harness::legacy(setup).await;
+    for (status, id) in [(200, json!(null)), (400, json!(null)), (403, json!("another"))] {
+        let call = harness.call("a");
+        let request = server.take_call("a").await;
+        let told = format!("bad: {} {}", "x".repeat(270), request.header("authorization").unwrap());
+        assert!(told.contains("canary-7f3a-token"), "{told}");
+        let error = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": told } });
+        let challenge = format!("Bearer error_description=\"{}\"", request.header("authorization").unwrap());
+        let headers = [("content-type", "application/json"), ("www-authenticate", &*challenge)];
+        request.reply(status, &headers, error);
+        let end = harness.calls.end(call).await;
+        assert!(end.contains("bad: xxx") && !end.contains("canary"), "{end}");
+    }
 }
 
 #[tokio::test]

@@ -283,10 +283,10 @@ impl Actor {
         self.queue.replace_unsent(unsent);
     }
 
-    pub(super) fn tick(&mut self, slept: bool) {
-        if slept {
-            self.pending.begin_anew(self.now);
-            self.queue.begin_anew(self.now);
+    pub(super) fn tick(&mut self, gap: Option<Duration>) {
+        if let Some(gap) = gap {
+            self.pending.skip_gap(gap);
+            self.queue.skip_gap(gap);
         }
         while self.links.ending.try_join_next().is_some() {}
         if self.listing.schedule.due(self.now) {

@@ -16,7 +16,7 @@ use super::{
         message::ListTerms,
         opening::Opened,
         request,
-        state::listing::{Listed, Listing, Step},
+        state::listing::{Listed, Listing, ReadRules, Step},
     },
     Actor, Waiting,
 };
@@ -27,25 +27,21 @@ const SKILLS_PATIENCE: Duration = Duration::from_secs(5);
 /// A page of more bytes than this is read in another thread, because it takes longer than a moment.
 const LONG_PAGE: usize = 1 << 20;
 
-/// What was read of a page.
+/// A page that was read, or why there is none.
 pub(super) enum PageRead {
     Step(Step),
     /// The server answered with this error.
     Refused(Listing, String),
-    /// The answer is not a page.
-    Unusable(Listing, String),
 }
 
 impl PageRead {
     /// `None`: the answer says nothing.
     fn of(listing: Listing, message: &Bytes, head: &Head) -> Option<Self> {
-        let whole = Head::read(message).map_err(|malformed| malformed.fault.to_string());
-        match (&head.kind, &head.payload, whole) {
-            (Kind::Result { .. }, Some(result), Ok(_)) => Some(Self::Step(listing.page(message, result))),
-            (_, Some(error), Ok(_)) => Some(Self::Refused(listing, error_text(message, error))),
-            (_, _, Err(fault)) => Some(Self::Unusable(listing, fault)),
-            _ => None,
-        }
+        let payload = head.payload.as_ref()?;
+        Some(match head.kind {
+            Kind::Result { .. } => Self::Step(listing.page(message, payload)),
+            _ => Self::Refused(listing, error_text(message, payload)),
+        })
     }
 }
 
@@ -54,15 +50,14 @@ const MOST_TOLD: usize = 20;
 
 impl Actor {
     pub(super) fn list(&mut self) {
-        if self.links.up().is_none() {
-            return;
-        }
+        let Some(link) = self.links.up() else { return };
+        let rules = ReadRules { sanitize: self.spec.sanitize, mirror: link.mirrors_arguments() };
         if self.is_listing() {
             return self.listing.schedule.repeat();
         }
         self.listing.terms = ListTerms { told: self.told(), untouched: !self.listing.is_touched };
         self.listing.change_listed = self.listing.change_noted.take();
-        self.continue_listing(Listing::begin(self.opened.capabilities));
+        self.continue_listing(Listing::begin(self.opened.capabilities, rules));
     }
 
     /// What the lists are made for: a legacy server was told when it was opened, a modern one is told in each request.
@@ -108,7 +103,7 @@ impl Actor {
     fn continue_listing(&mut self, step: Step) {
         match step {
             Step::Request(listing) => self.request_page(listing),
-            Step::Complete(listed) => self.listed(listed),
+            Step::Complete(listed) => self.listed(*listed),
         }
     }
 
@@ -148,6 +143,16 @@ impl Actor {
         }
     }
 
+    /// The thread that read a page has panicked. Only one page is read at a time.
+    pub(super) fn page_lost(&mut self) {
+        let is_page = |(ticket, waiting)| matches!(waiting, &Waiting::Page).then_some(ticket);
+        let lost = self.pending.entries().find_map(is_page);
+        if let Some(ticket) = lost {
+            self.pending.complete(ticket);
+            self.list_failed("sent a list that plugbay failed to read".to_owned());
+        }
+    }
+
     fn take_page(&mut self, page: Option<PageRead>) {
         match page {
             Some(PageRead::Step(step)) => self.continue_listing(step),
@@ -157,10 +162,7 @@ impl Actor {
                 self.continue_listing(listing.next_item_kind());
             }
             Some(PageRead::Refused(_, why)) => self.list_failed(format!("refused to list its tools: {why}")),
-            Some(PageRead::Unusable(listing, fault)) => {
-                self.page_failed(listing, format!("its list of tools is unusable: {fault}"));
-            }
-            None => {}
+            None => self.list_failed("answered with nothing when it was asked for its lists".to_owned()),
         }
     }
 
@@ -186,8 +188,8 @@ impl Actor {
 
     fn listed(&mut self, listed: Listed) {
         let Some(link) = self.links.up_mut() else { return };
-        let Listed { tools, items, left_out } = listed;
-        let tools = link.callable(tools);
+        let Listed { tools, items, hidden, mirrors, left_out } = listed;
+        link.set_mirrors(mirrors);
         if let Some(left_out) = &left_out {
             tracing::warn!(server = %self.spec.name, "its lists are too large: plugbay leaves out {left_out}");
         }
@@ -200,7 +202,7 @@ impl Actor {
             .with_items(*capabilities, items)
             .without(left_out)
             .extended(extensions.clone());
-        let offer = if self.spec.sanitize { offer.without_hidden() } else { offer };
+        let offer = if self.spec.sanitize { offer.with_cleaned_definitions(hidden) } else { offer };
         self.report_hidden(&offer);
         let change = self.listing.change_listed.take();
         let (outcome, dialect) = (Ok(Arc::new(offer)), self.speech.dialect);

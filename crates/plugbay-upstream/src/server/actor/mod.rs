@@ -26,7 +26,7 @@ use plugbay_core::{
     exchange::{Caller, ListChange, Ticket},
     failure::{CallError, Failure},
     lifecycle::{Lifecycle, Patience},
-    pending::Pending,
+    pending::{GAP, Pending},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -55,7 +55,7 @@ use crate::{link::LinkEvent, slots::Slot, spec::ServerSpec};
 
 /// A remote is tried again at least this often: an attempt is one connection, and it shall be of use again soon.
 const REMOTE_RETRY: Duration = Duration::from_secs(3);
-/// How often the timer fires at least while requests wait: a time in which the process did not run is noticed.
+/// How often the timer fires at least while requests have a deadline: a time in which the process did not run is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long a call waits for a remote that was away: its user shall hear of it within 2 s.
 const REMOTE_OPENING: Duration = Duration::from_millis(1800);
@@ -134,15 +134,17 @@ enum Event {
     Retired(usize, Option<LinkEvent>),
     /// A long page was read.
     Page(Ticket, Option<PageRead>),
+    /// A long page could not be read.
+    PageLost,
     /// There are other credentials than those that needed a login.
     CredentialsChanged,
     /// The user can be told where to log in.
     LoginBegun(Result<LoginOffer, Arc<Failure>>),
     /// The login that hosts were asked for has failed.
     LoginFailed(Arc<Failure>),
-    /// Something may be due. `slept`: the process did not run for a while.
+    /// Something may be due. `gap`: for so long the process did not run.
     Tick {
-        slept: bool,
+        gap: Option<Duration>,
     },
 }
 
@@ -207,9 +209,12 @@ impl Actor {
             // sending must not stop the clock.
             biased;
             command = self.handles.inbox.recv() => Event::Command(command),
-            slept = self.timer.fired() => Event::Tick { slept },
+            late = self.timer.fired() => Event::Tick { gap: gap(late, self.now) },
             event = self.login.next() => event,
-            Some(Ok((ticket, page))) = self.listing.reading.join_next() => Event::Page(ticket, page),
+            Some(read) = self.listing.reading.join_next() => match read {
+                Ok((ticket, page)) => Event::Page(ticket, page),
+                Err(_) => Event::PageLost,
+            },
             (index, event) = links::next_retired(retired) => Event::Retired(index, event),
             event = links::next(current, slow_callers) => event,
         }
@@ -227,10 +232,11 @@ impl Actor {
             Event::Link(event) | Event::Retired(_, Some(event)) => self.link_event(event),
             Event::Retired(index, None) => self.reclaim_unsent(index),
             Event::Page(ticket, page) => self.page_read(ticket, page),
+            Event::PageLost => self.page_lost(),
             Event::CredentialsChanged => self.credentials_changed(),
             Event::LoginBegun(outcome) => self.login_begun(&outcome),
             Event::LoginFailed(failure) => self.login_failed(&failure),
-            Event::Tick { slept } => self.tick(slept),
+            Event::Tick { gap } => self.tick(gap),
             Event::Command(None) | Event::Closed => {} // `run` handles these
         }
     }
@@ -256,8 +262,15 @@ impl Actor {
             .chain(self.listing.schedule.next_deadline())
             .chain(self.login.next_deadline())
             .chain(self.subscriptions.next_deadline())
-            .chain((!self.pending.is_empty()).then(|| self.now + HEARTBEAT))
+            .chain(self.pending.next_deadline().map(|_| self.now + HEARTBEAT))
             .min();
         self.timer.arm(wake);
     }
+}
+
+/// The time in which the process did not run, if the timer fired late and the last event came at `before`. The process
+/// may have stopped well before the timer was due.
+fn gap(late: Duration, before: Instant) -> Option<Duration> {
+    let since = clock::now().saturating_duration_since(before);
+    (late > GAP).then(|| since.min(late + HEARTBEAT))
 }

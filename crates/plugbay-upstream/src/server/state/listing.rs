@@ -2,18 +2,29 @@
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Allowance, Item, ItemKind, Items, LeftOut, ServerCapabilities, Tool, read_page},
+    catalog::{Allowance, HiddenText, Item, ItemKind, Items, LeftOut, ServerCapabilities, Tool, read_page},
     size_limit,
     wire::Span,
 };
+
+use crate::http::{Mirror, Mirrors};
+
+/// How the definitions of a server are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::server) struct ReadRules {
+    /// Hidden characters are taken out.
+    pub(in crate::server) sanitize: bool,
+    /// Requests repeat arguments in headers. A tool that asks for impossible headers is left out, as MCP demands.
+    pub(in crate::server) mirror: bool,
+}
 
 /// A listing under way: of all item kinds that a server has, one after the other.
 #[derive(Debug)]
 pub(in crate::server) struct Listing {
     /// The kind that is being listed is the last.
     item_kinds: Vec<ItemKind>,
-    tools: Vec<Tool>,
-    stock: Items,
+    rules: ReadRules,
+    listed: Box<Listed>,
     pages: usize,
     cursor: Option<Bytes>,
     allowance: Box<Allowance>,
@@ -24,6 +35,10 @@ pub(in crate::server) struct Listing {
 pub(in crate::server) struct Listed {
     pub(in crate::server) tools: Vec<Tool>,
     pub(in crate::server) items: Items,
+    /// The hidden characters that were taken out.
+    pub(in crate::server) hidden: HiddenText,
+    /// The arguments that requests repeat in headers.
+    pub(in crate::server) mirrors: Mirrors,
     pub(in crate::server) left_out: Option<LeftOut>,
 }
 
@@ -31,17 +46,16 @@ pub(in crate::server) struct Listed {
 pub(in crate::server) enum Step {
     /// Request the next page.
     Request(Listing),
-    Complete(Listed),
+    Complete(Box<Listed>),
 }
 
 impl Listing {
     /// The listing of a server with these capabilities.
-    pub(in crate::server) fn begin(capabilities: ServerCapabilities) -> Step {
+    pub(in crate::server) fn begin(capabilities: ServerCapabilities, rules: ReadRules) -> Step {
         let mut item_kinds: Vec<ItemKind> = capabilities.item_kinds().collect();
         item_kinds.reverse();
-        let (tools, stock) = (Vec::new(), Items::default());
-        let allowance = Box::default();
-        Self { item_kinds, tools, stock, pages: 0, cursor: None, allowance }.next_step()
+        let (listed, allowance) = (Box::default(), Box::default());
+        Self { item_kinds, rules, listed, pages: 0, cursor: None, allowance }.next_step()
     }
 
     /// The kind that is being listed now.
@@ -104,33 +118,42 @@ impl Listing {
         self.next_step()
     }
 
-    fn next_step(self) -> Step {
+    fn next_step(mut self) -> Step {
         if !self.item_kinds.is_empty() {
             return Step::Request(self);
         }
-        let left_out = self.allowance.left_out();
-        Step::Complete(Listed { tools: self.tools, items: self.stock, left_out })
+        self.listed.left_out = self.allowance.left_out();
+        Step::Complete(self.listed)
     }
 
     fn add_tool(&mut self, tool: Tool) {
-        if self.allowance.takes_key(&tool.name, ItemKind::Tool) {
-            self.tools.push(tool);
+        if !self.allowance.takes_key(&tool.name, ItemKind::Tool) {
+            return;
         }
+        let Listed { tools, hidden, mirrors, .. } = &mut *self.listed;
+        if self.rules.mirror {
+            match Mirror::read(&tool.definition) {
+                Ok(Some(mirror)) => _ = mirrors.insert(tool.name.clone(), mirror),
+                Ok(None) => {}
+                Err(reason) => return tracing::warn!(tool = %tool.name, "left out: {reason}"),
+            }
+        }
+        tools.push(if self.rules.sanitize { hidden.tool(tool) } else { tool });
     }
 
     fn add_item(&mut self, item: Item, item_kind: ItemKind) {
-        if self.allowance.takes_key(&item.key, item_kind) {
-            self.items(item_kind).push(item);
+        if !self.allowance.takes_key(&item.key, item_kind) {
+            return;
         }
-    }
-
-    fn items(&mut self, item_kind: ItemKind) -> &mut Vec<Item> {
-        match item_kind {
-            ItemKind::Template => &mut self.stock.templates,
-            ItemKind::Prompt => &mut self.stock.prompts,
-            ItemKind::Skill => &mut self.stock.skills,
-            ItemKind::Tool | ItemKind::Resource => &mut self.stock.resources,
-        }
+        let Listed { items, hidden, .. } = &mut *self.listed;
+        let item = if self.rules.sanitize { hidden.item(item, item_kind) } else { Some(item) };
+        let items = match item_kind {
+            ItemKind::Template => &mut items.templates,
+            ItemKind::Prompt => &mut items.prompts,
+            ItemKind::Skill => &mut items.skills,
+            ItemKind::Tool | ItemKind::Resource => &mut items.resources,
+        };
+        items.extend(item);
     }
 }
 
@@ -157,7 +180,7 @@ mod tests {
     #[test]
     fn tools_list_is_paged_and_followed_by_prompts_list() {
         let capabilities = ServerCapabilities { tools: true, prompts: true, ..ServerCapabilities::default() };
-        let step = Listing::begin(capabilities);
+        let step = Listing::begin(capabilities, ReadRules::default());
         assert_eq!(requested(&step), ("tools/list", "{}".to_owned()));
         let step = page(step, r#"{"tools":[{"name":"a"}],"nextCursor":"2"}"#);
         assert_eq!(requested(&step), ("tools/list", r#"{"cursor":"2"}"#.to_owned()));
@@ -170,16 +193,39 @@ mod tests {
         assert_eq!((listed.items.prompts.len(), listed.left_out), (1, None));
     }
 
+    #[test]
+    fn definitions_are_cleaned_and_mirrors_read_with_their_page() {
+        let capabilities = ServerCapabilities { tools: true, prompts: true, ..ServerCapabilities::default() };
+        let step = Listing::begin(capabilities, ReadRules { sanitize: true, mirror: true });
+        let schema = |kind| {
+            format!(r#"{{"type":"object","properties":{{"a":{{"type":"{kind}","x-mcp-header":"A"}}}}}}"#)
+        };
+        let (good, bad) = (schema("string"), schema("number"));
+        let tools = format!(
+            r#"{{"name":"a","description":"do\u200bit","inputSchema":{good}}},{{"name":"b","inputSchema":{bad}}}"#
+        );
+        let step = page(step, &format!(r#"{{"tools":[{tools}]}}"#));
+        let Step::Complete(listed) = page(step, r#"{"prompts":[{"name":"p","description":"x\u200b"}]}"#)
+        else {
+            panic!("not complete")
+        };
+        let [tool] = &listed.tools[..] else { panic!("{:?}", listed.tools) };
+        assert!(String::from_utf8_lossy(&tool.definition).contains("doit"), "{tool:?}");
+        let places: Vec<_> = listed.hidden.places.iter().map(|place| place.what.as_str()).collect();
+        assert_eq!(places, ["tool a", "prompt p"]);
+        assert_eq!(listed.mirrors.keys().collect::<Vec<_>>(), ["a"]);
+    }
+
     /// The parts of a listing that a server has filled with these pages, again and again, until it was stopped.
     fn filled(
         capabilities: ServerCapabilities,
         definition: impl Fn(usize) -> String,
         per_page: usize,
     ) -> Listed {
-        let mut step = Listing::begin(capabilities);
+        let mut step = Listing::begin(capabilities, ReadRules::default());
         for number in 0.. {
             step = match step {
-                Step::Complete(listed) => return listed,
+                Step::Complete(listed) => return *listed,
                 Step::Request(_) => {
                     let items = (0..per_page).map(|item| definition(number * per_page + item));
                     let (items, cursor) = (items.collect::<Vec<_>>().join(","), number);
@@ -211,7 +257,10 @@ mod tests {
 
     #[test]
     fn tools_list_leaves_out_definitions_over_a_limit_and_keeps_the_others() {
-        let step = Listing::begin(ServerCapabilities { tools: true, ..ServerCapabilities::default() });
+        let step = Listing::begin(
+            ServerCapabilities { tools: true, ..ServerCapabilities::default() },
+            ReadRules::default(),
+        );
         let (long, name) = ("x".repeat(size_limit::DEFINITION), "n".repeat(size_limit::NAME + 1));
         let result = format!(
             r#"{{"tools":[{{"name":"a","description":"{long}"}},{{"name":"{name}"}},{{"name":"b"}}]}}"#
@@ -223,7 +272,10 @@ mod tests {
 
     #[test]
     fn a_modern_list_request_carries_meta_behind_its_cursor() {
-        let step = Listing::begin(ServerCapabilities { tools: true, ..ServerCapabilities::default() });
+        let step = Listing::begin(
+            ServerCapabilities { tools: true, ..ServerCapabilities::default() },
+            ReadRules::default(),
+        );
         let Step::Request(listing) = page(step, r#"{"tools":[],"nextCursor":"c"}"#) else {
             panic!("complete")
         };

@@ -110,10 +110,10 @@ impl StartQueue {
         }
     }
 
-    /// The process did not run for a while: the time of all calls begins anew.
-    pub(in crate::server) fn begin_anew(&mut self, now: Instant) {
+    /// The process did not run for so long: that time counts for no call.
+    pub(in crate::server) fn skip_gap(&mut self, gap: Duration) {
         for queued in &mut self.calls {
-            queued.since = now;
+            queued.since += gap;
         }
     }
 

@@ -110,6 +110,22 @@ async fn a_call_outlives_the_sleep_of_the_machine() {
     assert!(harness.calls.end(silent).await.contains("did not answer within 10 s"));
 }
 
+/// The event loop is late again and again, because it has much to do: that is no sleep.
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_given_up_although_the_timer_is_late() {
+    let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
+    let silent = harness.call("a");
+    peer.expect_call("a").await;
+    for _ in 0..5 {
+        advance(5 * SECOND + SECOND * 6 / 10).await;
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let ends = harness.calls.ends_of(silent);
+    assert!(ends.len() == 1 && ends[0].contains("did not answer within 10 s"), "{ends:?}");
+}
+
 /// What waits behind a large answer is read when the caller has room, or after a while all the same:
 /// somebody may be waiting for it. Requests and cancellations go out meanwhile.
 #[tokio::test(start_paused = true)]
