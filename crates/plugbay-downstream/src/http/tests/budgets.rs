@@ -37,6 +37,8 @@ fn text(length: usize) -> String {
 }
 
 const LARGE: usize = 4_000_000;
+/// An answer that hyper takes into its buffer as a whole.
+const BUFFERED: usize = 50_000;
 
 fn log(bytes: usize) -> ServerNotification {
     let params = format!(r#"{{"level":"info","data":"{}"}}"#, "x".repeat(bytes));
@@ -88,7 +90,10 @@ async fn log_messages_for_sessions_without_a_stream_take_no_memory_of_others() {
 async fn unread_answers_end_no_idle_session_that_holds_nothing() {
     let mut harness = two_callers();
     let session = opened(&harness, "one").await;
-    let _unread = leave_unread(&mut harness, "one", 13, LARGE).await;
+    let mut unread = Vec::new();
+    for length in [LARGE, 500_000, 70_000] {
+        unread.extend(leave_unread(&mut harness, "one", 15, length).await);
+    }
     sleep(SECOND + SECOND / 10).await; // its sessions are searched once a second
     assert_eq!(harness.ask(of("one", &within(&session, &list(1)))).await.status, 200);
 }
@@ -198,11 +203,11 @@ async fn a_connection_that_gives_way_gets_the_rest_of_its_answer() {
     let mut harness = Harness::new();
     let mut slow = harness.connect_from(peer(1), 1000);
     slow.say(calling()).await;
-    harness.servers.forwarded().await.answer(text(LARGE));
+    harness.servers.forwarded().await.answer(text(BUFFERED));
     sleep(SECOND).await;
     let newer: Vec<Host> = (0..LIMITS.connections).map(|_| harness.connect_from(peer(1), 1000)).collect();
     sleep(SECOND).await;
-    assert!(slow.read_to_end().await > LARGE);
+    assert!(slow.read_to_end().await > BUFFERED);
     drop(newer);
 }
 
