@@ -287,7 +287,8 @@ mod tests {
     fn an_overlong_answer_is_known_by_an_id_at_its_end() {
         let long = "x".repeat(200);
         for between in ["", "\ndata: "] {
-            let answer = format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"x\":\"{long}\"}},{between}\"id\":1234}}");
+            let answer =
+                format!("{{\"jsonrpc\":\"2.0\",\"result\":{{\"x\":\"{long}\"}},{between}\"id\":1234}}");
             let stream = format!("data: {answer}\n\n");
             for cut in 1..stream.len() {
                 let (items, _) = items(&[cut], 50, stream.as_bytes());

@@ -26,7 +26,7 @@ use plugbay_core::{
     name::ServerName,
 };
 
-use self::{stored::Stored, writer::Writer};
+use self::{stored::Stored, writer::{Write, Writer}};
 use crate::files::{self, own};
 
 const LOCK: &str = ".lock";
@@ -103,7 +103,7 @@ impl Cache {
     /// Writes in the background; [`Cache::finish`] waits for it.
     pub fn save(&mut self, server: &ServerName, identity: &str, saved: Saved) {
         let Some(path) = self.path(identity) else { return };
-        let writer = self.writer.get_or_insert_with(|| Writer::start(write));
+        let writer = self.writer.get_or_insert_with(Writer::start);
         writer.send(Job { path, server: server.to_string(), saved });
     }
 
@@ -150,22 +150,33 @@ pub fn inspect(folder: &Path) -> Inspection {
     found
 }
 
-/// Adds what is saved to what is there. Another process may have saved lists for other hosts meanwhile.
-fn write(job: &Job) -> io::Result<()> {
-    let _lock = own::lock(&files::folder_of(&job.path).join(LOCK), LOCK_PATIENCE)?;
-    let before = Stored::read(&job.path).unwrap_or_default();
-    if before.is_newer() {
-        return Ok(());
+impl Write for Job {
+    /// Adds what is saved to what is there. Another process may have saved lists for other hosts meanwhile.
+    fn write(&self) -> io::Result<()> {
+        let _lock = own::lock(&files::folder_of(&self.path).join(LOCK), LOCK_PATIENCE)?;
+        let before = Stored::read(&self.path).unwrap_or_default();
+        if before.is_newer() {
+            return Ok(());
+        }
+        let lists = match before.lists(&self.path) {
+            Some(CachedLists::Lists(lists)) => lists,
+            _ => Vec::new(),
+        };
+        let Some(content) = stored::render(&self.server, &merged(lists, &self.saved)) else { return Ok(()) };
+        if before.is(&content) {
+            return Ok(());
+        }
+        own::replace(&self.path, &content)
     }
-    let lists = match before.lists(&job.path) {
-        Some(CachedLists::Lists(lists)) => lists,
-        _ => Vec::new(),
-    };
-    let Some(content) = stored::render(&job.server, &merged(lists, &job.saved)) else { return Ok(()) };
-    if before.is(&content) {
-        return Ok(());
+
+    fn supersedes(&self, earlier: &Self) -> bool {
+        let is_same = match (&self.saved, &earlier.saved) {
+            (Saved::List { declared, .. }, Saved::List { declared: before, .. }) => declared == before,
+            (_, Saved::NoAnswer | Saved::Again) => true,
+            (_, Saved::List { .. }) => false,
+        };
+        is_same && self.path == earlier.path
     }
-    own::replace(&job.path, &content)
 }
 
 fn merged(lists: Vec<KnownList>, saved: &Saved) -> Vec<KnownList> {

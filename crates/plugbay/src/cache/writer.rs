@@ -12,6 +12,14 @@ const RETRY: Duration = Duration::from_secs(30);
 /// So many writes are repeated; of more, the oldest are given up.
 const WAITING: usize = 1024;
 
+/// One write.
+pub(super) trait Write: Send + 'static {
+    fn write(&self) -> io::Result<()>;
+
+    /// Whether the other write, an earlier one, need not be done any more.
+    fn supersedes(&self, earlier: &Self) -> bool;
+}
+
 /// The thread, which ends with [`Writer::finish`] or soon after this is dropped.
 #[derive(Debug)]
 pub(super) struct Writer<T> {
@@ -19,10 +27,10 @@ pub(super) struct Writer<T> {
     thread: JoinHandle<()>,
 }
 
-impl<T: Send + 'static> Writer<T> {
-    pub(super) fn start(write: impl FnMut(&T) -> io::Result<()> + Send + 'static) -> Self {
+impl<T: Write> Writer<T> {
+    pub(super) fn start() -> Self {
         let (jobs, inbox) = mpsc::channel();
-        let thread = std::thread::spawn(move || run(&inbox, write));
+        let thread = std::thread::spawn(move || run(&inbox));
         Self { jobs, thread }
     }
 
@@ -37,7 +45,7 @@ impl<T: Send + 'static> Writer<T> {
     }
 }
 
-fn run<T>(inbox: &Receiver<T>, mut write: impl FnMut(&T) -> io::Result<()>) {
+fn run<T: Write>(inbox: &Receiver<T>) {
     let mut waiting: Vec<T> = Vec::new();
     let mut is_broken = false;
     loop {
@@ -47,12 +55,15 @@ fn run<T>(inbox: &Receiver<T>, mut write: impl FnMut(&T) -> io::Result<()>) {
             inbox.recv_timeout(RETRY)
         };
         let is_last = matches!(next, Err(RecvTimeoutError::Disconnected));
-        waiting.extend(next);
+        if let Ok(next) = next {
+            waiting.retain(|earlier| !next.supersedes(earlier));
+            waiting.push(next);
+        }
         let mut problem: Option<io::Error> = None;
         waiting.retain(|job| {
             // One lock is for all files, and each would wait for it.
             let is_locked = problem.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
-            let written = if is_locked { return true } else { write(job) };
+            let written = if is_locked { return true } else { job.write() };
             written.map_err(|error| problem = Some(error)).is_err()
         });
         waiting.drain(..waiting.len().saturating_sub(WAITING));
@@ -71,39 +82,74 @@ fn run<T>(inbox: &Receiver<T>, mut write: impl FnMut(&T) -> io::Result<()>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
     use super::*;
+
+    /// A write of a place; `fails` says whether it is done.
+    struct Job {
+        place: u32,
+        fails: Arc<AtomicBool>,
+        tried: mpsc::Sender<u32>,
+    }
+
+    impl Write for Job {
+        fn write(&self) -> io::Result<()> {
+            self.tried.send(self.place).unwrap();
+            if self.fails.load(Ordering::SeqCst) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+
+        fn supersedes(&self, earlier: &Self) -> bool {
+            self.place == earlier.place
+        }
+    }
+
+    fn job(place: u32, fails: &Arc<AtomicBool>, tried: &mpsc::Sender<u32>) -> Job {
+        Job { place, fails: Arc::clone(fails), tried: tried.clone() }
+    }
 
     #[test]
     fn a_write_that_failed_is_repeated_with_the_next_one() {
         let (tried, attempts) = mpsc::channel();
-        let mut has_room = false;
-        let writer = Writer::start(move |job: &u32| {
-            tried.send(*job).unwrap();
-            if std::mem::replace(&mut has_room, true) {
-                Ok(())
-            } else {
-                Err(io::ErrorKind::StorageFull.into())
-            }
-        });
-        writer.send(1);
+        let is_full = Arc::new(AtomicBool::new(true));
+        let writer = Writer::start();
+        writer.send(job(1, &is_full, &tried));
         assert_eq!(attempts.recv(), Ok(1));
-        writer.send(2);
+        is_full.store(false, Ordering::SeqCst);
+        writer.send(job(2, &is_full, &tried));
         writer.finish();
+        drop(tried);
         assert_eq!(attempts.iter().collect::<Vec<_>>(), [1, 2]);
     }
+
     #[test]
     fn a_write_that_always_fails_holds_up_no_other() {
-        let (written, seen) = mpsc::channel();
-        let writer = Writer::start(move |job: &u32| {
-            if *job == 1 {
-                return Err(io::ErrorKind::IsADirectory.into());
-            }
-            written.send(*job).map_err(io::Error::other)
-        });
-        for job in [1, 2, 3] {
-            writer.send(job);
-        }
+        let (tried, attempts) = mpsc::channel();
+        let (fails, works) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+        let writer = Writer::start();
+        writer.send(job(1, &fails, &tried));
+        writer.send(job(2, &works, &tried));
         writer.finish();
-        assert_eq!(seen.iter().collect::<Vec<_>>(), [2, 3]);
+        drop(tried);
+        assert!(attempts.iter().any(|place| place == 2));
+    }
+
+    #[test]
+    fn a_later_write_of_a_place_is_the_only_one() {
+        let (tried, attempts) = mpsc::channel();
+        let is_full = Arc::new(AtomicBool::new(true));
+        let writer = Writer::start();
+        for _ in 0..3 {
+            writer.send(job(1, &is_full, &tried));
+            assert_eq!(attempts.recv(), Ok(1));
+        }
+        is_full.store(false, Ordering::SeqCst);
+        writer.send(job(2, &is_full, &tried));
+        writer.finish();
+        drop(tried);
+        assert_eq!(attempts.iter().collect::<Vec<_>>(), [1, 2]);
     }
 }
