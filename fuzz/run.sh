@@ -5,10 +5,13 @@ set -eu
 cd "$(dirname "$0")"
 seconds=${1:-600}
 [ $# -gt 0 ] && shift
-core="framer head members sse schema repair names globs hosts edits"
-gateway="challenge request_state config cache"
+gateway="challenge request_state config cache expand"
+if [ $# -eq 0 ]; then
+    set -- framer head members sse schema repair names globs hosts edits answers requests bridge text
+    for target in $gateway; do set -- "$@" "$target"; done
+fi
 failed=""
-for target in ${*:-$core $gateway}; do
+for target in "$@"; do
     features=""
     case " $gateway " in *" $target "*) features="--features gateway" ;; esac
     mkdir -p "corpus/$target"

@@ -1,4 +1,4 @@
-//! plugbay's own configuration in JSONC and YAML: read whole, with every problem at a place in the file.
+//! plugbay's own configuration in JSONC and YAML: read whole, and every problem is at a place in the file.
 #![no_main]
 
 use std::{fs, path::PathBuf, sync::OnceLock};
@@ -22,4 +22,11 @@ fuzz_target!(|input: &str| {
     let paths = Paths { user_file: None, state_folder: None, home: None, start: folder.clone() };
     let settings = load(Some(&file), &paths, &|_| None);
     drop(format!("{settings:?}"));
+    for problem in &settings.diagnostics {
+        drop((problem.to_string(), problem.one_line()));
+        let Some(position) = problem.position else { continue };
+        // The place behind the end of the file counts as one.
+        let line = text.split('\n').nth(position.line.wrapping_sub(1)).expect("the line is in the file");
+        assert!((1..=line.chars().count() + 1).contains(&position.column), "{problem}");
+    }
 });

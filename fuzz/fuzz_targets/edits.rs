@@ -28,7 +28,11 @@ fuzz_target!(|input: &str| {
     let Ok(wired) = edit::wire(host, text, &own, moved) else { return };
     let after = read::read(host, &wired).expect("what was written can be read");
     assert!(after.found.iter().any(|found| found.entry.name == own.name), "plugbay's entry is there");
-    assert_eq!(edit::wire(host, &wired, &own, moved).as_deref(), Ok(wired.as_str()), "a second time changes nothing");
+    assert_eq!(
+        edit::wire(host, &wired, &own, moved).as_deref(),
+        Ok(wired.as_str()),
+        "a second time changes nothing"
+    );
     assert_eq!(edit::unwire(host, &wired, &own.name, Some(text)).as_deref(), Ok(text));
     if !moves {
         assert_eq!(edit::unwire(host, &wired, &own.name, None).as_deref(), Ok(text));

@@ -1,10 +1,10 @@
-//! Files of hosts in JSON, TOML and YAML: every host's reader, and the reader of any file.
+//! Files of hosts in JSON, TOML and YAML: a server that was read is the same after plugbay has written and read its entry.
 #![no_main]
 
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use plugbay_hosts::{known, own, read};
+use plugbay_hosts::{Entry, Launch, jsonc, known, own, read};
 
 // The first line is the id of a host, or any text.
 fuzz_target!(|input: &str| {
@@ -13,7 +13,24 @@ fuzz_target!(|input: &str| {
     let files = ["a.json", "a.toml", "a.yaml", "a"].map(|file| read::read_any(Path::new(file), text));
     for reading in files.into_iter().chain([read::read(host, text)]).flatten() {
         for found in &reading.found {
-            let _ = own::value(&found.entry);
+            check(&found.entry);
         }
     }
 });
+
+fn check(entry: &Entry) {
+    let written = jsonc::set("{}", &["mcpServers", "a"], own::value(entry)).expect("an entry can be written");
+    let again = read::read_any(Path::new("a.json"), &written).expect("what was written can be read");
+    let [again] = &again.found[..] else { panic!("{:?} in {written}", again.problems) };
+    // A variable of this name is a folder in plugbay's form.
+    if written.contains("userHome") {
+        return;
+    }
+    match (&entry.launch, &again.entry.launch) {
+        (Launch::Remote(one), Launch::Remote(other)) => {
+            assert_eq!((&one.url, one.kind, &one.headers), (&other.url, other.kind, &other.headers));
+        }
+        (one, other) => assert_eq!(one, other),
+    }
+    assert_eq!(entry.disabled, again.entry.disabled);
+}

@@ -21,7 +21,11 @@ fuzz_target!(|text: &str| {
             for (key, own) in members {
                 // Of a key that is there twice another parser takes the last.
                 let found = Members::find(bytes, &(0..bytes.len()), key);
-                let once = Members::of(bytes, &(0..bytes.len())).flatten().filter(|member| member.key == *key).count() == 1;
+                let once = Members::of(bytes, &(0..bytes.len()))
+                    .flatten()
+                    .filter(|member| member.key == *key)
+                    .count()
+                    == 1;
                 assert!(!once || found.is_some_and(|found| parse(found) == *own), "{key:?}");
             }
         }

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plugbay_core::name::{self, ServerName};
+use plugbay_core::name::{self, ServerName, ServerPrefixes};
 
 // A server and two tools, one per line.
 fuzz_target!(|input: &str| {
@@ -26,8 +26,11 @@ fuzz_target!(|input: &str| {
     if tool != other {
         assert_ne!(exposed, name::expose(&server, other, limit), "two tools fall together");
     }
-    if server.as_str().contains(char::is_alphanumeric) {
-        let rest = name::after(&server, server.as_str());
-        assert!(rest.is_some_and(|rest| !rest.contains(char::is_alphanumeric)), "{rest:?}");
+    let prefixes = ServerPrefixes::new([&server]);
+    let _ = (prefixes.claim(&server, tool), prefixes.without_host(other));
+    if !name::folded(server.as_str()).is_empty() {
+        for spelling in [exposed, server.as_str().to_uppercase(), format!("{server}.{tool}")] {
+            assert_eq!(prefixes.of(&spelling), [&server], "{spelling:?} begins with its server");
+        }
     }
 });

@@ -11,7 +11,8 @@ fuzz_target!(|input: &str| {
     let (ticket, forged) = (input.len() as u64, lines.next().unwrap_or_default());
     let sealed = SealedState::new(ticket, name, arguments);
     assert_eq!(sealed.open(&sealed.text, name, arguments), Some(ticket));
-    for state in [forged.to_owned(), format!("{}{forged}", sealed.text), format!("{}{forged}", sealed.mark())] {
+    for state in [forged.to_owned(), format!("{}{forged}", sealed.text), format!("{}{forged}", sealed.mark())]
+    {
         assert!(state == sealed.text || sealed.open(&state, name, arguments).is_none(), "{state}");
     }
     if forged != name {

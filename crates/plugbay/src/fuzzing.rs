@@ -4,3 +4,8 @@
 pub fn rewrite_cache(text: &[u8]) -> Option<Vec<u8>> {
     crate::cache::rewritten(text)
 }
+
+/// A text with its variables filled in; `None` if one cannot be.
+pub fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    crate::config::expanded(text, env)
+}

@@ -44,7 +44,7 @@ impl Translator<'_> {
 
     /// `{env:VAR}` in plugbay's form.
     fn in_curly(&mut self, body: &str) -> String {
-        if let Some(name) = body.strip_prefix("env:") {
+        if let Some(name) = body.strip_prefix("env:").filter(|name| is_name(name)) {
             return reference(name);
         }
         self.note(format!("`{{{body}}}` has no counterpart in plugbay; write its value instead"));
@@ -53,8 +53,10 @@ impl Translator<'_> {
 
     /// `${BODY}` in plugbay's form.
     fn in_braces(&mut self, body: &str) -> String {
-        if let Some(name) = body.strip_prefix("env:") {
-            return self.variable(name, Form::Env);
+        if let Some(variable) =
+            body.strip_prefix("env:").filter(|variable| is_name(without_default(variable)))
+        {
+            return self.variable(variable, Form::Env);
         }
         if let Some(id) = body.strip_prefix("input:").or_else(|| body.strip_prefix("promptString:")) {
             return self.input(id);
@@ -64,7 +66,7 @@ impl Translator<'_> {
             // plugbay knows these itself.
             "workspaceFolder" | "CLAUDE_PLUGIN_ROOT" => format!("${{{body}}}"),
             _ => {
-                let name = body.split_once(":-").map_or(body, |(name, _)| name);
+                let name = without_default(body);
                 let form = if name.len() == body.len() { Form::Braces } else { Form::Default };
                 if is_name(name) {
                     return self.variable(body, form);
@@ -128,6 +130,11 @@ fn reference(name: &str) -> String {
 /// The text between `open` at the start and the next `}`, and the text after it.
 fn braced<'t>(text: &'t str, open: &str) -> Option<(&'t str, &'t str)> {
     text.strip_prefix(open)?.split_once('}')
+}
+
+/// The name of `NAME:-default`.
+fn without_default(variable: &str) -> &str {
+    variable.split_once(":-").map_or(variable, |(name, _)| name)
 }
 
 fn is_name(name: &str) -> bool {
@@ -197,7 +204,13 @@ mod tests {
 
     #[test]
     fn a_form_without_counterpart_stays_with_a_note() {
-        for (host, text) in [("vscode", "${fileBasename:x y}"), ("opencode", "{file:~/.token}")] {
+        for (host, text) in [
+            ("vscode", "${fileBasename:x y}"),
+            ("opencode", "{file:~/.token}"),
+            // In plugbay's form these would mean something else.
+            ("cursor", "${env:input:x}"),
+            ("opencode", "{env:env:x}"),
+        ] {
             let (same, notes) = translated(host, text);
             assert_eq!((same.as_str(), notes.len()), (text, 1), "{notes:?}");
         }

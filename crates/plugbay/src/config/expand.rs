@@ -40,25 +40,43 @@ pub(super) enum ExpandError {
 /// meant for a shell that the server starts.
 pub(super) fn expand(text: &str, env: Env<'_>) -> Result<String, ExpandError> {
     let mut filled = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let (inner, tail) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
+    for (before, inner) in references(text) {
         filled.push_str(before);
-        filled.push_str(&reference(inner, env)?);
-        rest = tail;
+        match inner {
+            Some(Ok(inner)) => filled.push_str(&reference(inner, env)?),
+            Some(Err(unclosed)) => return Err(unclosed),
+            None => {}
+        }
     }
-    filled.push_str(rest);
     Ok(filled)
+}
+
+#[cfg(fuzzing)]
+pub(crate) fn expanded(text: &str, env: Env<'_>) -> Option<String> {
+    expand(text, env).ok()
 }
 
 /// The variables of a text that are not set and have no default.
 pub fn unset_variables(text: &str, env: Env<'_>) -> Vec<String> {
-    let references = text.split("${").skip(1).filter_map(|after| after.split_once('}'));
-    let unset = references.filter_map(|(inner, _)| match reference(inner, env) {
+    let unset = references(text).filter_map(|(_, inner)| match reference(inner?.ok()?, env) {
         Err(ExpandError::Unset { variable, .. }) => Some(variable),
         _ => None,
     });
     unset.collect()
+}
+
+/// The pieces of a text, each with the inner text of the reference behind it. The last has none, or one that is not closed.
+fn references(text: &str) -> impl Iterator<Item = (&str, Option<Result<&str, ExpandError>>)> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let Some((before, after)) = text.split_once("${") else { return Some((text, None)) };
+        let Some((inner, tail)) = after.split_once('}') else {
+            return Some((before, Some(Err(ExpandError::Unclosed))));
+        };
+        rest = Some(tail);
+        Some((before, Some(Ok(inner))))
+    })
 }
 
 fn reference(inner: &str, env: Env<'_>) -> Result<String, ExpandError> {
@@ -148,6 +166,15 @@ mod tests {
             check(text, text);
         }
         check("$${A}", "$1");
+    }
+
+    #[test]
+    fn unset_variables_are_those_that_cannot_be_filled_in() {
+        let unset = |text: &str| unset_variables(text, &|name| (name == "A").then(String::new));
+        assert_eq!(unset("${A}${B} ${C:-d} ${env:D} ${input:E}"), ["B", "D"]);
+        // The inner one is no reference: the outer one ends at its brace.
+        check("${x${B}}", "${x${B}}");
+        assert_eq!(unset("${x${B}} ${C"), [""; 0]);
     }
 
     #[test]

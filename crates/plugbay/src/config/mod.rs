@@ -66,6 +66,8 @@ pub use audit::audit_settings;
 pub use authorization::{AuthorizationSettings, ProtectedResource};
 pub use diagnostic::{Diagnostic, Kind, Position, Severity};
 pub use edit::{EditError, Editable, Layer};
+#[cfg(fuzzing)]
+pub(crate) use expand::expanded;
 pub use expand::{unset_variables, with_folders};
 pub use export::{Listed, servers_in};
 pub use identity::{hex_digest, identity};
