@@ -87,7 +87,9 @@ impl StderrRing {
         }
         let lines = ring.ended_lines(new);
         drop(ring);
-        lines.iter().for_each(|line| self.log(line));
+        for line in lines {
+            self.log(&line);
+        }
     }
 
     /// Logs the last line, although it has no end.

@@ -26,7 +26,10 @@ use plugbay_core::{
     name::ServerName,
 };
 
-use self::{stored::Stored, writer::{Write, Writer}};
+use self::{
+    stored::Stored,
+    writer::{Write, Writer},
+};
 use crate::files::{self, own};
 
 const LOCK: &str = ".lock";

@@ -177,9 +177,9 @@ fn a_list_is_not_cached_while_another_process_holds_the_lock() {
     let path = folder.path().join("servers/x.json");
     let lock = own::lock(&folder.path().join("servers").join(LOCK), Duration::ZERO).unwrap();
     let job = Job { path, server: "s".to_owned(), saved: list(POOR, BIG, 1) };
-    assert_eq!(write(&job).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert_eq!(job.write().unwrap_err().kind(), io::ErrorKind::TimedOut);
     drop(lock);
-    write(&job).unwrap();
+    job.write().unwrap();
     assert_eq!(lists(load(&Cache::new(Some(folder.path().to_owned())), "x")).len(), 1);
 }
 
@@ -236,7 +236,7 @@ fn tools_that_are_damaged_in_the_cache_are_never_shown() {
         let at = file.len() - 20;
         file[at] ^= 1;
         fs::write(&path, &file).unwrap();
-        assert_eq!(inspect(folder.path()).damaged, [path.clone()]);
+        assert_eq!(inspect(folder.path()).damaged, std::slice::from_ref(&path));
         let CachedLists::Lists(lists) = load(&cache, "x") else { panic!() };
         assert!(lists[0].offer.tools.iter().next().is_none());
         assert_eq!(fs::read(path.with_extension("json.corrupt")).unwrap(), file);
@@ -318,7 +318,7 @@ fn a_cache_file_with_impossible_places_is_damaged() {
     assert!(first.starts_with(r#"{"format":6"#) && far.contains("18446744073709551615"));
     for content in [long_head, far] {
         fs::write(&path, content).unwrap();
-        assert_eq!(inspect(folder.path()).damaged, [path.clone()]);
+        assert_eq!(inspect(folder.path()).damaged, std::slice::from_ref(&path));
         if let CachedLists::Lists(lists) = load(&cache, "x") {
             assert!(lists[0].offer.tools.iter().next().is_none());
         }

@@ -130,7 +130,7 @@ fn no_message_holds_the_buffer_of_an_overlong_one() {
     let mut framer = Framer::new(4 << 20);
     let mut small = None;
     for _ in 0..40 {
-        assert_eq!(feed(&mut framer, &[b'x'; LARGEST_CHUNK]), []);
+        assert_eq!(feed(&mut framer, &vec![b'x'; LARGEST_CHUNK]), []);
     }
     for item in feed(&mut framer, b"\n{}\n") {
         small = Some(item);
