@@ -98,8 +98,9 @@ mod tests {
 
     impl Write for Job {
         fn write(&self) -> io::Result<()> {
+            let fails = self.fails.load(Ordering::SeqCst); // before the test hears of the attempt
             self.tried.send(self.place).unwrap();
-            if self.fails.load(Ordering::SeqCst) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+            if fails { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
         }
 
         fn supersedes(&self, earlier: &Self) -> bool {
