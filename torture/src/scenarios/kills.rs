@@ -194,13 +194,17 @@ fn gateway_kill(trial: &Trial) -> Outcome {
     outcome.figure(format!("{rounds} kills, all processes gone after {}", milliseconds(longest)))
 }
 
-/// Files of the cache that are no JSON.
+/// Files of the cache whose line of the format, or whose head behind it, is no JSON, and those that plugbay has moved aside.
 fn corrupt(workspace: &Workspace) -> Vec<std::path::PathBuf> {
-    let files = workspace.files("cache").into_iter();
-    let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files
-        .filter(|path| serde_json::from_slice::<Value>(&fs::read(path).unwrap_or_default()).is_err())
-        .collect()
+    let is_corrupt = |path: &std::path::PathBuf| {
+        let content = fs::read(path).unwrap_or_default();
+        let values = serde_json::Deserializer::from_slice(&content).into_iter::<Value>();
+        match path.extension().and_then(std::ffi::OsStr::to_str) {
+            Some("json") => values.take(2).filter(Result::is_ok).count() < 2,
+            extension => extension == Some("corrupt"),
+        }
+    };
+    workspace.files("cache").into_iter().filter(is_corrupt).collect()
 }
 
 /// Whether a file of the cache is one that is meant to stay.

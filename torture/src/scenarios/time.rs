@@ -15,7 +15,7 @@ use crate::{
 pub(crate) const ALL: &[Scenario] = &[
     Scenario {
         name: "slept",
-        rule: "The gateway stands still past a deadline, as on a laptop that sleeps: a call whose server answers right after is answered",
+        rule: "The gateway stands still for 12 s, past a deadline, as on a laptop that sleeps: a call whose server answers right after is answered",
         run: slept,
     },
     Scenario {
@@ -54,7 +54,7 @@ fn slept(trial: &Trial) -> Outcome {
         if both {
             server.stop();
         }
-        rest(4000);
+        rest(12_000);
         gateway.resume();
         server.resume();
         let answer = host.expect_response(call);
@@ -62,7 +62,7 @@ fn slept(trial: &Trial) -> Outcome {
         let who = if both { "gateway and server" } else { "gateway" };
         outcome.check(answered, || format!("{who} stood still: {}", answer.text()));
     }
-    outcome.figure("4 s of standstill, a deadline of 3 s")
+    outcome.figure("12 s of standstill, a deadline of 3 s")
 }
 
 fn emptied_config(trial: &Trial) -> Outcome {
