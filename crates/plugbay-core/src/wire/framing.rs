@@ -242,13 +242,13 @@ impl Framer {
     /// Takes a message out. The rest of a large one's buffer is not worth keeping alive.
     fn split(&mut self, length: usize) -> BytesMut {
         self.large = if length > LARGEST_CHUNK { length } else { 0 };
-        if self.large == 0 && self.size > LARGE_BUFFER {
-            let message = BytesMut::from(&self.buffer[..length]); // or it would hold all of the buffer
+        if self.large == 0 {
+            if self.size <= LARGE_BUFFER {
+                return self.buffer.split_to(length);
+            }
+            let message = BytesMut::from(&self.buffer[..length]); // a slice would hold all of the buffer
             self.buffer.advance(length);
             return message;
-        }
-        if self.large == 0 {
-            return self.buffer.split_to(length);
         }
         let rest = BytesMut::from(&self.buffer[length..]);
         self.size = 0;
