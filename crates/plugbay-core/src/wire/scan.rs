@@ -413,8 +413,7 @@ fn is_escape(text: &[u8]) -> bool {
 #[inline(always)]
 fn is_literal(text: &[u8]) -> bool {
     match text.split_first_chunk() {
-        Some((b"true" | b"null", rest)) => ends_value(rest),
-        Some((b"fals", [b'e', rest @ ..])) => ends_value(rest),
+        Some((b"true" | b"null", rest) | (b"fals", [b'e', rest @ ..])) => ends_value(rest),
         _ => false,
     }
 }
