@@ -1,6 +1,9 @@
 //! Cuts a byte stream into messages, in both framings that MCP programs use over pipes.
 
 use bytes::{Buf, Bytes, BytesMut};
+use fearless_simd::{Level, Simd, dispatch};
+
+use super::masks::Block;
 
 /// How outgoing messages are delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -334,14 +337,25 @@ fn align(buffer: &mut BytesMut, read: usize) {
     buffer.advance(gap);
 }
 
-/// The first byte that is not printable ASCII: read as a signed number, all others are below the blank.
+/// The first byte that is not printable ASCII.
 fn unprintable(bytes: &[u8]) -> Option<usize> {
-    let is_unprintable = |byte: &u8| byte.cast_signed() < 0x20;
-    let (blocks, _) = bytes.as_chunks::<64>();
-    // Without an early end inside a block, so that it becomes a few vector instructions.
-    let plain = |block: &&[u8; 64]| !block.iter().fold(false, |any, byte| any | is_unprintable(byte));
-    let start = blocks.iter().take_while(plain).count() * 64;
-    Some(start + bytes[start..].iter().position(is_unprintable)?)
+    let (blocks, _) = bytes.as_chunks();
+    let start = dispatch!(Level::new(), simd => printable(simd, blocks)) * 64;
+    Some(start + bytes[start..].iter().position(|byte| !matches!(byte, b' '..=0x7f))?)
+}
+
+/// How many of these blocks are printable ASCII, up to the first that is not.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "only inlined code is compiled for the processor's own instructions"
+)]
+fn printable<S: Simd>(simd: S, blocks: &[[u8; 64]]) -> usize {
+    let mut count = 0;
+    while count < blocks.len() && Block::of(simd, &blocks[count]).is_printable() {
+        count += 1;
+    }
+    count
 }
 
 /// A message that came in one piece, as it is for everybody: one line, and text.

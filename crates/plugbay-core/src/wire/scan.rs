@@ -3,39 +3,62 @@
 //! The grammar of JSON is nearly local: which token may follow which. So all tokens of a block are checked at once, as
 //! bits ([`super::masks`]); only brackets, literals and exponents are looked at one by one. The scan says yes or no. If
 //! it says no, [`super::cursor`] tells what is wrong, and where.
+//!
+//! The scan is compiled once for each set of vector instructions, and the best one that the processor has is taken.
+//! Everything that works on each block must be inlined for that: a function of its own is compiled for the
+//! oldest processor.
+
+#![expect(
+    clippy::inline_always,
+    reason = "only inlined code is compiled for the processor's own instructions"
+)]
+
+use fearless_simd::{Level, Simd, dispatch};
 
 use super::{DEPTH_LIMIT, Span, masks::Block};
 
 /// Whether these bytes are one JSON object and nothing else, nested at most [`DEPTH_LIMIT`] deep. `member` gets the key,
 /// with its quotes, and the value of each member; what it got counts only if the answer is yes. That the bytes are UTF-8
 /// has been seen to before.
-pub(super) fn object(bytes: &[u8], mut member: impl FnMut(Span, Span)) -> bool {
+pub(super) fn object(bytes: &[u8], member: impl FnMut(Span, Span)) -> bool {
+    object_with(Level::new(), bytes, member)
+}
+
+/// The same with these vector instructions.
+fn object_with(level: Level, bytes: &[u8], mut member: impl FnMut(Span, Span)) -> bool {
     let start = bytes.len() - trimmed(bytes).len();
     let text = &bytes[start..];
-    if text.first() != Some(&b'{') {
-        return false;
-    }
     let mut member = |key: Span, value: Span| {
         member(start + key.start..start + key.end, start + value.start..start + value.end);
     };
+    text.first() == Some(&b'{') && dispatch!(level, simd => all_blocks(simd, text, &mut member))
+}
+
+#[inline(always)]
+fn all_blocks<S: Simd>(simd: S, text: &[u8], member: &mut impl FnMut(Span, Span)) -> bool {
     // The object itself stands where a value may.
-    let mut scan = Scan { after_colon: 1, member_start: 1, ..Scan::default() };
+    let mut scan = Scan { after_colon: 1, ..Scan::default() };
+    let mut envelope = Envelope { start: 1, ..Envelope::default() };
     let (blocks, tail) = text.as_chunks::<64>();
-    for (number, block) in blocks.iter().enumerate() {
-        if !scan.is_only_text(block) && !scan.block(text, number * 64, block, &mut member) {
+    let mut last = [b' '; 64];
+    last[..tail.len()].copy_from_slice(tail);
+    for (number, block) in blocks.iter().chain([&last]).enumerate() {
+        // A question of its own, so that a long string is passed by a few instructions.
+        let is_only_text = scan.in_text && Block::of(simd, block).is_plain();
+        if !is_only_text && !scan.block(simd, text, number * 64, block, &mut envelope, member) {
             return false;
         }
     }
-    let mut last = [b' '; 64];
-    last[..tail.len()].copy_from_slice(tail);
-    scan.block(text, blocks.len() * 64, &last, &mut member) && scan.done
+    envelope.done
 }
 
-/// Between two blocks: what has been read, and what must come next. Each `u64` but `objects` is one bit or all bits.
+/// Between two blocks: what has been read, and what must come next. A `u64` is one bit, unless it says otherwise.
 #[derive(Default)]
 struct Scan {
     /// All bits if the next block begins inside of a string.
     in_string: u64,
+    /// The last block had nothing but text of a string.
+    in_text: bool,
     /// The next byte is escaped.
     escape: u64,
     /// The string that is open is a key.
@@ -51,14 +74,8 @@ struct Scan {
     after_open: u64,
     /// the end of a key.
     after_key: u64,
-    /// How many brackets are open, and for each, innermost first, whether it is an object.
-    depth: u32,
-    objects: u64,
-    /// The object has ended.
-    done: bool,
-    /// The member of the envelope that is being read: where it starts, and where its colon is.
-    member_start: usize,
-    member_colon: Option<usize>,
+    /// For each open bracket, innermost first, whether it is a brace. The outermost is one, so its bit tells the depth.
+    stack: u64,
 }
 
 /// Between two blocks: which part of a number the last byte is. Each is one bit.
@@ -97,46 +114,47 @@ struct Tokens {
 struct Nesting {
     /// Bytes behind one that stands directly in an object.
     in_object: u64,
-    /// Some bytes stand directly in the envelope.
+    /// Some bytes stand directly in the envelope, or behind it.
     in_envelope: bool,
 }
 
 impl Scan {
-    /// Whether a block is the middle of a string and nothing in it needs a look. It is a question of its own, so that a
-    /// long string is passed by a loop of a few instructions.
-    fn is_only_text(&self, bytes: &[u8; 64]) -> bool {
-        self.in_string != 0 && self.escape == 0 && Block::of(bytes).is_plain()
-    }
-
-    fn block(
+    #[inline(always)]
+    fn block<S: Simd>(
         &mut self,
+        simd: S,
         text: &[u8],
         base: usize,
         bytes: &[u8; 64],
+        envelope: &mut Envelope,
         member: &mut impl FnMut(Span, Span),
     ) -> bool {
-        let block = Block::of(bytes);
-        let (mut quotes, backslashes) = (block.equal(b'"'), block.equal(b'\\'));
-        let has_controls = block.has_controls();
-        if backslashes | self.escape != 0 {
+        let block = Block::of(simd, bytes);
+        let (mut quotes, mut backslashes, mut controls) = (block.equal(b'"'), 0, 0);
+        if self.escape != 0 || block.has_marks() {
+            (backslashes, controls) = (block.equal(b'\\'), block.controls());
             let escaped = self.escaped(backslashes);
-            let usual = block.any_of(b"nt") | quotes | backslashes;
-            if !bits(escaped & !usual).all(|at| is_escape(&text[(base + at).min(text.len())..])) {
+            let unusual = escaped & !(block.any_of(b"nt") | quotes | backslashes);
+            if unusual != 0 && !are_escapes(text, base, unusual) {
                 return false;
             }
             quotes &= !escaped;
+            if controls != 0 && controls & !block.any_of(b"\t\n\r") != 0 {
+                return false;
+            }
         }
-        if quotes == 0 && self.in_string != 0 {
-            return !has_controls;
+        self.in_text = quotes == 0 && self.in_string != 0;
+        if self.in_text {
+            self.in_text = self.escape == 0;
+            return controls == 0;
         }
         let within_strings = parity(quotes) ^ self.in_string;
         self.in_string = 0u64.wrapping_sub(within_strings >> 63);
-        let is_wrong_control = || block.controls() & (within_strings | !block.any_of(b"\n\r\t")) != 0;
-        if backslashes & !within_strings != 0 || has_controls && is_wrong_control() {
+        if backslashes & !within_strings | controls & within_strings != 0 {
             return false;
         }
         let outside = !(within_strings | quotes);
-        let blanks = block.up_to(b' ') & outside;
+        let blanks = (block.equal(b' ') | controls) & outside;
         let left = block.folded(b'{') & outside;
         let right = block.folded(b'}') & outside;
         let colons = block.equal(b':') & outside;
@@ -154,21 +172,19 @@ impl Scan {
             zeros: block.equal(b'0') & outside,
             dots: block.equal(b'.') & outside,
         };
-        if self.done {
-            return blanks == u64::MAX;
-        }
-        let depth = self.depth;
-        let Some(nesting) = self.nesting(bytes, &tokens) else { return false };
-        if !self.follows_grammar(text, base, &tokens, &nesting) {
+        let depth = self.depth();
+        if self.is_too_deep(&tokens) {
             return false;
         }
-        if nesting.in_envelope {
-            self.tell_members(text, base, &tokens, depth, member);
-        }
-        true
+        let nesting = self.nesting(bytes, &tokens);
+        let mismatched = (nesting.in_object ^ block.with_bit_5()) & right;
+        mismatched == 0
+            && self.follows_grammar(text, base, &tokens, &nesting)
+            && (!nesting.in_envelope || envelope.read(text, base, &tokens, depth, member))
     }
 
     /// The bytes behind a backslash that is not itself behind one.
+    #[inline(always)]
     fn escaped(&mut self, backslashes: u64) -> u64 {
         const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
         // In a run of backslashes every other one escapes. A subtraction finds the end of each run, and whether it
@@ -180,46 +196,44 @@ impl Scan {
         escaped
     }
 
-    /// Follows the brackets. `None`: they do not match, or are too deep, or something stands behind the last.
-    fn nesting(&mut self, bytes: &[u8; 64], tokens: &Tokens) -> Option<Nesting> {
-        const { assert!(DEPTH_LIMIT <= 64, "the open levels are kept in the bits of one u64") }
-        let (mut depth, mut objects) = (self.depth, self.objects);
-        let mut in_object = 0u64.wrapping_sub(objects & 1);
-        let mut in_envelope = depth <= 1;
+    #[inline(always)]
+    fn depth(&self) -> u32 {
+        u64::BITS - self.stack.leading_zeros()
+    }
+
+    /// Whether the brackets of a block are nested too deep. The count of those that open nearly always says no.
+    #[inline(always)]
+    fn is_too_deep(&self, tokens: &Tokens) -> bool {
+        const { assert!(DEPTH_LIMIT == u64::BITS, "the open levels are the bits of one u64") }
+        let mut depth = self.depth();
+        depth + tokens.left.count_ones() > DEPTH_LIMIT
+            && bits(tokens.left | tokens.right).any(|at| {
+                depth = if tokens.left >> at & 1 == 1 { depth + 1 } else { depth.saturating_sub(1) };
+                depth > DEPTH_LIMIT
+            })
+    }
+
+    /// Follows the brackets, without a branch that depends on them: which come next is hard to predict.
+    #[inline(always)]
+    fn nesting(&mut self, bytes: &[u8; 64], tokens: &Tokens) -> Nesting {
+        let (mut stack, mut lowest) = (self.stack, self.stack);
+        let mut in_object = 0u64.wrapping_sub(stack & 1);
         for at in bits(tokens.left | tokens.right) {
-            let outer = objects & 1;
             // The bits by which the four brackets differ.
             let bracket = bytes[at];
             let (is_left, is_brace) = (bracket & 2 != 0, u64::from(bracket >> 5 & 1));
-            if is_left {
-                if depth == DEPTH_LIMIT {
-                    return None;
-                }
-                depth += 1;
-                objects = objects << 1 | is_brace;
-            } else {
-                if outer != is_brace {
-                    return None;
-                }
-                depth -= 1;
-                objects >>= 1;
-                in_envelope |= depth <= 1;
-                if depth == 0 {
-                    self.done = true;
-                    let behind = (u64::MAX << at) << 1;
-                    if behind & !tokens.blanks != 0 {
-                        return None;
-                    }
-                }
-            }
-            in_object ^= 0u64.wrapping_sub(outer ^ objects & 1) << at;
+            let outer = stack;
+            stack = if is_left { outer << 1 | is_brace } else { outer >> 1 };
+            lowest = lowest.min(stack);
+            in_object ^= 0u64.wrapping_sub((outer ^ stack) & 1) << at;
         }
-        let in_object = in_object << 1 | self.objects & 1;
-        (self.depth, self.objects) = (depth, objects);
-        Some(Nesting { in_object, in_envelope })
+        let in_object = in_object << 1 | self.stack & 1;
+        self.stack = stack;
+        Nesting { in_object, in_envelope: lowest <= 1 }
     }
 
     /// Whether each token may follow the one before it, and each number and literal is one.
+    #[inline(always)]
     fn follows_grammar(&mut self, text: &[u8], base: usize, tokens: &Tokens, nesting: &Nesting) -> bool {
         let Tokens { opening_quotes, left, right, colons, commas, blanks, .. } = *tokens;
         let scalar_starts = tokens.scalars & !shift(tokens.scalars, &mut self.scalar);
@@ -243,45 +257,68 @@ impl Scan {
             | behind_key ^ colons;
         wrong == 0
     }
+}
 
-    /// Tells of the members of the envelope that end in this block, which begins this deep.
-    fn tell_members(
+/// The envelope as far as it has been read.
+#[derive(Default)]
+struct Envelope {
+    /// Where the member that is being read starts, and where its colon is.
+    start: usize,
+    colon: Option<usize>,
+    /// It has ended.
+    done: bool,
+}
+
+impl Envelope {
+    /// Tells of the members that end in this block, which begins this deep. False: something stands behind the envelope.
+    fn read(
         &mut self,
         text: &[u8],
         base: usize,
         tokens: &Tokens,
         mut depth: u32,
         member: &mut impl FnMut(Span, Span),
-    ) {
-        for at in bits(tokens.left | tokens.right | tokens.colons | tokens.commas) {
-            let at = base + at;
+    ) -> bool {
+        if self.done {
+            return tokens.blanks == u64::MAX;
+        }
+        for place in bits(tokens.left | tokens.right | tokens.colons | tokens.commas) {
+            let at = base + place;
             let byte = text[at];
             match byte {
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => depth -= 1,
-                b':' if depth == 1 => self.member_colon = Some(at),
+                b':' if depth == 1 => self.colon = Some(at),
                 _ => {}
             }
             if depth == 0 || depth == 1 && byte == b',' {
-                if let Some(colon) = self.member_colon.take() {
-                    member(trim(text, self.member_start..colon), trim(text, colon + 1..at));
+                if let Some(colon) = self.colon.take() {
+                    member(trim(text, self.start..colon), trim(text, colon + 1..at));
                 }
-                self.member_start = at + 1;
+                self.start = at + 1;
+            }
+            if depth == 0 {
+                self.done = true;
+                let behind = (u64::MAX << place) << 1;
+                return behind & !tokens.blanks == 0;
             }
         }
+        true
     }
 }
 
 impl Number {
     /// Whether each number and each literal is one; `starts` are their first bytes.
+    #[inline(always)]
     fn follows_grammar(&mut self, text: &[u8], base: usize, tokens: &Tokens, starts: u64) -> bool {
         let Tokens { scalars, digits, zeros, dots, .. } = *tokens;
         let mut minuses = 0;
         for at in bits(starts & !digits) {
-            match &text[base + at..] {
-                [b'-', ..] => minuses |= 1 << at,
-                text if is_literal(text) => {}
-                _ => return false,
+            let text = &text[base + at..];
+            if text[0] == b'-' {
+                minuses |= 1 << at;
+            } else if !is_literal(text) {
+                return false;
             }
         }
         let behind_minus = shift(minuses, &mut self.minus);
@@ -292,38 +329,43 @@ impl Number {
         let behind_dot = shift(dots, &mut self.dot);
         let fraction_ends = run_ends(behind_dot & digits, digits, &mut self.fraction);
         let wrong = (behind_minus | behind_dot) & !digits | behind_zero & digits;
-        // An exponent is rare.
         let exponents = (integer_ends & !dots | fraction_ends) & scalars;
-        wrong == 0 && bits(exponents).all(|at| is_exponent(&text[base + at..]))
+        wrong == 0 && (exponents == 0 || are_exponents(text, base, exponents))
     }
 }
 
 /// The places behind these.
+#[inline(always)]
 fn shift(places: u64, carry: &mut u64) -> u64 {
     let shifted = places << 1 | *carry;
     *carry = places >> 63;
     shifted
 }
 
-/// The first places behind the runs that have these starts.
+/// The first places behind the runs that have these starts. A run that goes on from the last block has none here.
+#[inline(always)]
 fn run_ends(starts: u64, runs: u64, carry: &mut u64) -> u64 {
     // A start is carried through its run.
-    let (through, over) = runs.overflowing_add(starts);
-    let (through, again) = through.overflowing_add(*carry);
-    *carry = u64::from(over | again);
+    let (through, over) = runs.overflowing_add(starts | *carry);
+    *carry = u64::from(over);
     through & !runs
 }
 
 /// The first places that are not blank behind these tokens.
+#[inline(always)]
 fn behind(tokens: u64, blanks: u64, carry: &mut u64) -> u64 {
-    let places = tokens << 1 | *carry;
+    let places = shift(tokens, carry);
+    if blanks == 0 {
+        return places;
+    }
     // A place in a run of blanks is carried through to the end of the run.
     let (through, over) = blanks.overflowing_add(places & blanks);
-    *carry = tokens >> 63 | u64::from(over);
+    *carry |= u64::from(over);
     (places | through) & !blanks
 }
 
 /// For each bit, whether the count of bits up to and with it is odd.
+#[inline(always)]
 fn parity(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
@@ -332,12 +374,28 @@ fn parity(mut bits: u64) -> u64 {
 }
 
 /// The places of the bits that are set.
+#[inline(always)]
 fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let at = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
-        mask &= mask - 1;
-        Some(at)
-    })
+    std::iter::from_fn(
+        #[inline(always)]
+        move || {
+            let at = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+            mask &= mask - 1;
+            Some(at)
+        },
+    )
+}
+
+/// Whether each of these places begins what may stand behind a backslash.
+#[inline(never)]
+fn are_escapes(text: &[u8], base: usize, places: u64) -> bool {
+    bits(places).all(|at| is_escape(&text[(base + at).min(text.len())..]))
+}
+
+/// Whether each of these places begins an exponent that ends its number.
+#[inline(never)]
+fn are_exponents(text: &[u8], base: usize, places: u64) -> bool {
+    bits(places).all(|at| is_exponent(&text[base + at..]))
 }
 
 /// Whether the text begins with what may stand behind a backslash.
@@ -352,11 +410,10 @@ fn is_escape(text: &[u8]) -> bool {
 }
 
 /// Whether the text begins with a literal that ends there.
+#[inline(always)]
 fn is_literal(text: &[u8]) -> bool {
-    match text {
-        [b't', b'r', b'u', b'e', rest @ ..]
-        | [b'n', b'u', b'l', b'l', rest @ ..]
-        | [b'f', b'a', b'l', b's', b'e', rest @ ..] => ends_value(rest),
+    match text.split_first_chunk() {
+        Some((b"true" | b"null", rest) | (b"fals", [b'e', rest @ ..])) => ends_value(rest),
         _ => false,
     }
 }
@@ -369,6 +426,7 @@ fn is_exponent(text: &[u8]) -> bool {
 }
 
 /// Whether the text begins with a byte that may stand behind a value.
+#[inline(always)]
 fn ends_value(text: &[u8]) -> bool {
     matches!(text, [b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t', ..])
 }
