@@ -119,7 +119,7 @@ impl Scan {
         let (mut quotes, backslashes) = (block.equal(b'"'), block.equal(b'\\'));
         let has_controls = block.has_controls();
         if backslashes | self.escape != 0 {
-            let escaped = self.escaped(backslashes);
+            let escaped = escaped(backslashes, &mut self.escape);
             let usual = block.any_of(b"nt") | quotes | backslashes;
             if !bits(escaped & !usual).all(|at| is_escape(&text[(base + at).min(text.len())..])) {
                 return false;
@@ -166,18 +166,6 @@ impl Scan {
             self.tell_members(text, base, &tokens, depth, member);
         }
         true
-    }
-
-    /// The bytes behind a backslash that is not itself behind one.
-    fn escaped(&mut self, backslashes: u64) -> u64 {
-        const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
-        // In a run of backslashes every other one escapes. A subtraction finds the end of each run, and whether it
-        // stands at an odd place.
-        let first = backslashes & !self.escape;
-        let ends = ((first << 1) | ODD).wrapping_sub(first) ^ ODD;
-        let escaped = ends ^ (backslashes | self.escape);
-        self.escape = (ends & backslashes) >> 63;
-        escaped
     }
 
     /// Follows the brackets. `None`: they do not match, or are too deep, or something stands behind the last.
@@ -298,6 +286,18 @@ impl Number {
     }
 }
 
+/// The bytes behind a backslash that is not itself behind one.
+pub(super) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
+    const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+    // In a run of backslashes every other one escapes. A subtraction finds the end of each run, and whether it
+    // stands at an odd place.
+    let first = backslashes & !*carry;
+    let ends = ((first << 1) | ODD).wrapping_sub(first) ^ ODD;
+    let escaped = ends ^ (backslashes | *carry);
+    *carry = (ends & backslashes) >> 63;
+    escaped
+}
+
 /// The places behind these.
 fn shift(places: u64, carry: &mut u64) -> u64 {
     let shifted = places << 1 | *carry;
@@ -324,7 +324,7 @@ fn behind(tokens: u64, blanks: u64, carry: &mut u64) -> u64 {
 }
 
 /// For each bit, whether the count of bits up to and with it is odd.
-fn parity(mut bits: u64) -> u64 {
+pub(super) fn parity(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
     }
@@ -332,7 +332,7 @@ fn parity(mut bits: u64) -> u64 {
 }
 
 /// The places of the bits that are set.
-fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
         mask &= mask - 1;
