@@ -21,6 +21,13 @@ pub(crate) fn peak(pid: u32) -> u64 {
     status(pid, "VmHWM:")
 }
 
+/// The processor time of a gateway's event loop, which is its first thread.
+pub(crate) fn loop_time(pid: u32) -> Duration {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat")).unwrap_or_default();
+    let nanoseconds = text.split_ascii_whitespace().next().and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
 fn status(pid: u32, key: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(key));

@@ -11,7 +11,7 @@ use std::{
 
 use plugbay_testkit::HttpGateway;
 
-use crate::{callers, http};
+use crate::{callers, http, measure::loop_time};
 
 /// The server that it calls.
 pub(crate) const SERVER: &str = "fast";
@@ -30,6 +30,8 @@ pub(crate) struct Neighbour {
 pub(crate) struct Waits {
     pub(crate) times: Vec<Duration>,
     pub(crate) failed: usize,
+    /// The most processor time that the gateway's event loop took during one call. A busy machine does not change it.
+    pub(crate) loop_time: Duration,
 }
 
 impl Neighbour {
@@ -44,22 +46,23 @@ impl Neighbour {
     }
 
     fn with_headers(gateway: &HttpGateway, headers: &'static [(&str, &str)]) -> Self {
-        let mut host = gateway.connect_for(PATIENCE);
-        Self::calling(move || {
+        let (mut host, pid) = (gateway.connect_for(PATIENCE), gateway.pid());
+        Self::calling(pid, move || {
             http::is_result(&http::call(&mut host, "fast__echo", r#"{"n":1}"#, headers).body)
         })
     }
 
-    fn calling(mut call: impl FnMut() -> bool + Send + 'static) -> Self {
+    fn calling(pid: u32, mut call: impl FnMut() -> bool + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let mut waits = Waits::default();
             while !stopped.load(Ordering::Relaxed) {
-                let start = Instant::now();
+                let (start, before) = (Instant::now(), loop_time(pid));
                 let served = call();
                 waits.times.push(start.elapsed());
                 waits.failed += usize::from(!served);
+                waits.loop_time = waits.loop_time.max(loop_time(pid).saturating_sub(before));
             }
             waits
         });
@@ -69,7 +72,11 @@ impl Neighbour {
     /// Ends after the call that is under way. One that is never answered has waited all the time.
     pub(crate) fn stop(self) -> Waits {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|_| Waits { times: vec![self.begun.elapsed()], failed: 1 })
+        self.thread.join().unwrap_or_else(|_| Waits {
+            times: vec![self.begun.elapsed()],
+            failed: 1,
+            loop_time: Duration::ZERO,
+        })
     }
 }
 

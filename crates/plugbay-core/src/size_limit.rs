@@ -16,6 +16,17 @@ pub const QUERY: usize = 8 << 10;
 /// The longest request in words to `natural_language`, in bytes.
 pub const REQUEST: usize = 64 << 10;
 
+/// The longest `_meta` of a request, in bytes.
+pub const META: usize = 1 << 20;
+/// The longest `capabilities` of a host or server, in bytes. Those of a server that are longer are left out.
+pub const CAPABILITIES: usize = 256 << 10;
+/// The longest `clientInfo`, in bytes.
+pub const CLIENT_INFO: usize = 256 << 10;
+/// The longest `ref` of a completion, or `task` or `taskId` of a request, in bytes.
+pub const REFERENCE: usize = 64 << 10;
+/// The longest `notifications` of a subscription, in bytes.
+pub const SUBSCRIPTION: usize = 1 << 20;
+
 /// The longest definition of a tool, resource, prompt or skill, in bytes.
 pub const DEFINITION: usize = 1 << 20;
 /// The longest `inputSchema` by which arguments are checked, in bytes. Those of a longer one are sent as they are.
@@ -53,6 +64,11 @@ impl TooLong {
 /// Checks the length of a text.
 pub fn check_length(argument: &'static str, text: &str, limit: usize) -> Result<(), TooLong> {
     let size = text.len();
+    if size <= limit { Ok(()) } else { Err(TooLong::text(argument, size, limit)) }
+}
+
+/// Checks the length of raw JSON.
+pub fn check_json(argument: &'static str, size: usize, limit: usize) -> Result<(), TooLong> {
     if size <= limit { Ok(()) } else { Err(TooLong::text(argument, size, limit)) }
 }
 

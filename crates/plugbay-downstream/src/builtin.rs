@@ -15,7 +15,7 @@ use plugbay_core::{
     name::{self, ServerName},
     search::reply,
     size_limit,
-    surface::{BuiltinTool, Found, Snapshot, Spelled, Target, failed_unlisted, words_of},
+    surface::{BuiltinTool, Callable, Found, Snapshot, Spelled, Target, failed_unlisted, words_of},
     wire::{Head, Span, write},
 };
 
@@ -68,11 +68,15 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
             Some(uri) => return skill::describe(context, &snapshot, uri),
             None => return describe(context, snapshot),
         },
-        BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
-            Ok(route) => return dispatch::forward(context, &route),
-            Err(NotCalled::Told(reply)) => Err(reply),
-            Err(NotCalled::Refused(refusal)) => return context.refuse(&refusal),
-        },
+        BuiltinTool::Execute | BuiltinTool::Read => {
+            let quickly = execute_quickly(context, &snapshot, tool);
+            let find = move |context: RequestContext<'_>| execute(context, &snapshot, tool);
+            return context.checked(quickly, find, |context, route| match route {
+                Ok(route) => dispatch::forward(context, &route),
+                Err(NotCalled::Told(reply)) => context.text(&Err(reply)),
+                Err(NotCalled::Refused(refusal)) => context.refuse(&refusal),
+            });
+        }
         BuiltinTool::Activate | BuiltinTool::Deactivate => return activate::switch(context, tool),
         BuiltinTool::NaturalLanguage => match agent_request(request) {
             Ok(wanted) => return agent::begin(context, wanted),
@@ -165,25 +169,47 @@ fn execute(context: RequestContext<'_>, snapshot: &Snapshot, tool: BuiltinTool) 
         },
         NoCall::Refused(refusal) => refusal.to_string().into(),
     })?;
-    // A host may allow this tool without asking, so it must not be able to change anything.
+    check_read_only(tool, &call)?;
+    let (target, call) = (call.tool.tool.target().clone(), checked(call, mode)?);
+    Ok(inner_route(context, snapshot, &target, call)?)
+}
+
+/// The same for a call that needs no closer look.
+fn execute_quickly(
+    context: RequestContext<'_>,
+    snapshot: &Snapshot,
+    tool: BuiltinTool,
+) -> Option<Result<Route, NotCalled>> {
+    let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
+    let call = arguments::quick_call(context.short_arguments()?, Envelope::EXECUTE, &tools)?;
+    if let Err(not_called) = check_read_only(tool, &call) {
+        return Some(Err(not_called));
+    }
+    let target = call.tool.tool.target().clone();
+    Some(inner_route(context, snapshot, &target, call).map_err(NotCalled::from))
+}
+
+/// A host may allow `execute_read_tool` without asking, so it must not be able to change anything.
+fn check_read_only(tool: BuiltinTool, call: &arguments::Call<'_, Callable<'_>>) -> Result<(), NotCalled> {
     if tool == BuiltinTool::Read && !call.tool.tool.found().is_some_and(Found::is_read_only) {
         let (name, execute) = (&call.tool.name, BuiltinTool::Execute.name());
         return Err(format!("{name} may change things: call it with {execute}").into());
     }
-    let target = call.tool.tool.target().clone();
-    Ok(inner_route(context, snapshot, &target, call, mode)?)
+    Ok(())
 }
 
-/// The route of a call that stands in the arguments of another one, with its arguments checked and repaired.
+fn checked<T>(call: arguments::Call<'_, T>, mode: arguments::Mode) -> Result<arguments::Call<'_, T>, String> {
+    call.checked(mode).map_err(|refusal| refusal.to_string())
+}
+
+/// The route of a call that stands in the arguments of another one and has been checked.
 fn inner_route<T>(
     context: RequestContext<'_>,
     snapshot: &Snapshot,
     target: &Target,
     call: arguments::Call<'_, T>,
-    mode: arguments::Mode,
 ) -> Result<Route, String> {
     let RequestContext { request, era, .. } = context;
-    let call = call.checked(mode).map_err(|refusal| refusal.to_string())?;
     let (Some(name), Some(outer)) = (request.name.clone(), request.arguments.clone()) else {
         return Err("\"arguments\" are missing".to_owned());
     };

@@ -11,6 +11,9 @@ use crate::{
     gateway::Gateway, message::Request, outbox::Outbox, refusal::Refusal, respond, session::Session,
 };
 
+/// Arguments of up to so many bytes are checked on the event loop, as far as one pass over them can tell.
+const QUICKLY_CHECKED: usize = 64 << 10;
+
 /// Everything that a handler needs to answer a request, now or later.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
@@ -120,6 +123,30 @@ impl<'a> RequestContext<'a> {
             resources.skills.prepare(table);
         });
         self.later(ready, |context, _| then(context));
+    }
+
+    /// The arguments of a call, if a quick check of them takes no time worth mentioning.
+    pub(crate) fn short_arguments(&self) -> Option<&'a [u8]> {
+        self.request.arguments().filter(|arguments| arguments.len() <= QUICKLY_CHECKED)
+    }
+
+    /// Goes on with what a quick check has found in the arguments of the call. If it could not tell, `find` takes a closer
+    /// look in another thread.
+    pub(crate) fn checked<T: Send + 'static>(
+        self,
+        quickly: Option<T>,
+        find: impl FnOnce(RequestContext<'_>) -> T + Send + 'static,
+        then: impl FnOnce(RequestContext<'_>, T) + Send + 'static,
+    ) {
+        if let Some(found) = quickly {
+            return then(self, found);
+        }
+        let owned = self.to_owned();
+        let working = self.worked(move || find(owned.borrow()));
+        self.later(working, |context, found| match found {
+            Ok(found) => then(context, found),
+            Err(_) => context.text(&Err("the arguments could not be checked".to_owned())),
+        });
     }
 
     /// Answers the call of a built-in tool with a text that is made now, or in another thread if that may take long.

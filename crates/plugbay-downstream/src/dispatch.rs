@@ -39,9 +39,12 @@ use crate::{
     suspended::{HostCall, Observed},
 };
 
+/// Arguments of so many bytes are checked quickly, whatever they are.
+const VERY_SHORT: usize = 256;
+
 /// Handles one message from a host. Never waits: slow work is spawned, and its answer goes to `sink`.
-pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, message: Bytes) {
-    match Message::read(message) {
+pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, read: Result<Message, Frame>) {
+    match read {
         Ok(Message::Request(request)) => {
             if let Err(refusal) = serve(session, sink, &request) {
                 sink.refuse(request.id(), &refusal);
@@ -58,6 +61,9 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     if let Some(key) = request.ambiguous {
         let what = format!("{key:?} must stand in \"params\" once, and in these letters");
         return Err(Refusal::InvalidParams(what));
+    }
+    if let Some(too_long) = &request.too_long {
+        return Err(Refusal::InvalidParams(too_long.to_string()));
     }
     if session.is_draining() {
         return Err(Refusal::Draining);
@@ -215,6 +221,26 @@ pub(crate) fn route_request(context: RequestContext<'_>, find: FindDestination) 
         }
         Err(refusal) => context.refuse(&refusal),
     }
+}
+
+/// The same for a search that checks the arguments too: in another thread, unless they are very short.
+pub(crate) fn route_in_turn(context: RequestContext<'_>, find: FindDestination) {
+    if context.request.arguments().is_none_or(|json| json.len() <= VERY_SHORT) {
+        return route_request(context, find);
+    }
+    let snapshot = context.snapshot();
+    let settled = snapshot.settled;
+    context.checked(
+        None,
+        move |context| find(context, &snapshot),
+        move |context, found| match found {
+            Ok(destination) => handle(context, destination),
+            Err(Refusal::Unknown { .. }) if !settled => {
+                context.when_settled(move |context| route_in_turn(context, find));
+            }
+            Err(refusal) => context.refuse(&refusal),
+        },
+    );
 }
 
 fn handle(context: RequestContext<'_>, destination: Destination) {

@@ -8,10 +8,11 @@ use plugbay_core::{
     era::Meta,
     extension::Extensions,
     level::Level,
+    size_limit::{self, TooLong},
     wire::{self, Frame, Head, Members, Span, folds_to, string_value},
 };
 
-use crate::{refusal::Refusal, respond};
+use crate::{refusal::Refusal, respond, seal::Owner, workers::Workers};
 
 /// A message of a host.
 #[expect(clippy::large_enum_variant, reason = "taken apart as soon as it is made")]
@@ -21,7 +22,23 @@ pub(crate) enum Message {
     Response(Response),
 }
 
+/// A longer message is read in another thread: the check takes a millisecond for each megabyte or two.
+pub(crate) const LONG: usize = 1 << 20;
+
 impl Message {
+    /// Reads a message, in another thread if it is long. Other requests are served meanwhile.
+    pub(crate) async fn read_in_turn(
+        workers: &Workers,
+        caller: Owner,
+        message: Bytes,
+    ) -> Result<Self, Frame> {
+        if message.len() <= LONG {
+            return Self::read(message);
+        }
+        let read = workers.run(caller, move || Self::read(message)).await;
+        read.unwrap_or_else(|_| Err(respond::error(b"null", &Refusal::ShuttingDown)))
+    }
+
     /// Reads the envelope. `Err` is the answer to a malformed message.
     pub(crate) fn read(message: Bytes) -> Result<Self, Frame> {
         match Head::read(&message) {
@@ -79,6 +96,8 @@ pub(crate) struct Request {
     pub(crate) meta: Meta,
     /// A key that not every parser would read alike.
     pub(crate) ambiguous: Option<&'static str>,
+    /// A part that plugbay reads and that is over its limit.
+    pub(crate) too_long: Option<TooLong>,
 }
 
 /// The params of `initialize`.
@@ -94,6 +113,19 @@ pub(crate) struct InitializeParams {
 const UNAMBIGUOUS: [&str; 9] =
     ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState", "task", "taskId"];
 
+/// The parts of `params` that plugbay looks into on the event loop, and their limits. All others have only the limit of
+/// the message.
+const LIMITED: [(&str, usize); 7] = [
+    ("_meta", size_limit::META),
+    ("capabilities", size_limit::CAPABILITIES),
+    ("clientInfo", size_limit::CLIENT_INFO),
+    ("ref", size_limit::REFERENCE),
+    ("task", size_limit::REFERENCE),
+    ("taskId", size_limit::REFERENCE),
+    ("notifications", size_limit::SUBSCRIPTION),
+];
+const SMALLEST_LIMIT: usize = size_limit::REFERENCE;
+
 impl Request {
     fn new(message: Bytes, id: Span, method: Span, params: Option<Span>) -> Self {
         let mut request = Self { id, method, ..Self::default() };
@@ -104,6 +136,7 @@ impl Request {
                     request.ambiguous = Some(key);
                 }
             }
+            let is_too_long = !request.is_within_limit(&member.key, &member.value);
             let place = match &*member.key {
                 "name" => &mut request.name,
                 "uri" => &mut request.uri,
@@ -118,14 +151,34 @@ impl Request {
                 "requestState" => &mut request.state,
                 "inputResponses" => &mut request.responses,
                 "_meta" => {
-                    request.meta = Meta::read(&message, &member.value);
+                    request.take_meta(Meta::read(&message, &member.value));
                     continue;
                 }
                 _ => continue,
             };
-            *place = Some(member.value);
+            *place = (!is_too_long).then_some(member.value);
         }
         Self { message, params, ..request }
+    }
+
+    /// Whether a part is short enough to be looked into; notes the first that is not.
+    fn is_within_limit(&mut self, key: &str, value: &Span) -> bool {
+        if value.len() <= SMALLEST_LIMIT {
+            return true;
+        }
+        let limited = LIMITED.iter().find(|(limited, _)| *limited == key);
+        let checked = limited.map_or(Ok(()), |(key, limit)| size_limit::check_json(key, value.len(), *limit));
+        let is_within = checked.is_ok();
+        self.too_long = self.too_long.take().or(checked.err());
+        is_within
+    }
+
+    /// What is too long in it is not kept, because it is read before the request is refused.
+    fn take_meta(&mut self, mut meta: Meta) {
+        for (key, part) in [("capabilities", &mut meta.capabilities), ("clientInfo", &mut meta.client_info)] {
+            *part = part.take().filter(|value| self.is_within_limit(key, value));
+        }
+        self.meta = meta;
     }
 
     pub(crate) fn id(&self) -> &[u8] {
@@ -240,5 +293,61 @@ impl Request {
 
     pub(crate) fn text(&self, span: Option<&Span>) -> Option<Cow<'_, str>> {
         string_value(self.raw(span?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, pin::pin, task::Poll};
+
+    use super::*;
+
+    fn read(params: &str) -> Request {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+        match Message::read(message.into()) {
+            Ok(Message::Request(request)) => request,
+            _ => panic!("no request"),
+        }
+    }
+
+    #[test]
+    fn a_part_of_params_over_its_limit_is_noted_and_not_kept() {
+        let object = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes));
+        let capabilities = |bytes| read(&format!(r#"{{"capabilities":{}}}"#, object(bytes)));
+        let within = capabilities(size_limit::CAPABILITIES - 10);
+        assert!(within.too_long.is_none() && within.opening.capabilities.is_some());
+        let over = capabilities(size_limit::CAPABILITIES);
+        assert!(over.opening.capabilities.is_none());
+        let said = over.too_long.unwrap().to_string();
+        assert!(said.starts_with("`capabilities` is too long"), "{said}");
+
+        let meta = |key: &str, bytes| read(&format!(r#"{{"_meta":{{"{key}":{}}}}}"#, object(bytes)));
+        let declared = "io.modelcontextprotocol/clientCapabilities";
+        let over = meta(declared, size_limit::CAPABILITIES);
+        assert!(over.meta.capabilities.is_none() && over.too_long.is_some());
+        assert!(meta("x", size_limit::META - 20).too_long.is_none());
+        assert!(meta("x", size_limit::META).too_long.is_some());
+        assert!(
+            read(&format!(r#"{{"arguments":{}}}"#, object(2 << 20))).too_long.is_none(),
+            "it passes through"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_long_message_is_read_when_a_thread_is_free_and_a_short_one_at_once() {
+        let workers = Workers::default();
+        let busy = workers.occupy().await;
+        let message = |bytes: usize| {
+            let padding = "x".repeat(bytes);
+            Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":"{padding}"}}}}"#))
+        };
+        let short = Message::read_in_turn(&workers, Owner::default(), message(9)).await;
+        assert!(matches!(short, Ok(Message::Request(_))));
+        let mut long = pin!(Message::read_in_turn(&workers, Owner::default(), message(LONG)));
+        let waits =
+            std::future::poll_fn(|context| Poll::Ready(long.as_mut().poll(context).is_pending())).await;
+        assert!(waits, "it was read on the event loop");
+        drop(busy);
+        assert!(matches!(long.await, Ok(Message::Request(_))));
     }
 }

@@ -29,6 +29,8 @@ const QUERY: usize = 8 << 10;
 const URI: usize = 8 << 10;
 const ALL_NAMES: usize = 64 << 10;
 const CURSOR: usize = 64 << 10;
+const META: usize = 1 << 20;
+const CAPABILITIES: usize = 256 << 10;
 /// For a text that only the length of the whole message limits.
 const NONE: usize = 0;
 
@@ -113,7 +115,7 @@ const WAYS: [Way; 29] = [
     },
     Way {
         label: "tools/call _meta",
-        limit: NONE,
+        limit: META,
         make: |r| {
             method(
                 "tools/call",
@@ -191,7 +193,7 @@ const WAYS: [Way; 29] = [
     },
     Way {
         label: "initialize capabilities",
-        limit: NONE,
+        limit: CAPABILITIES,
         make: |r| initialize(&members(r.bytes / 24, |n| format!("{}{n}", r.unit()), "{}"), "\"t\""),
     },
     Way { label: "initialize clientInfo", limit: NONE, make: |r| initialize("{}", &r.value()) },

@@ -107,6 +107,8 @@ pub(super) struct Ledger {
     pub(super) outcome: Outcome,
     calm: Duration,
     worst: (Duration, String),
+    /// The longest processor time of the event loop during one call of the other caller.
+    longest_work: (Duration, String),
     count: usize,
     failed: usize,
     unanswered: usize,
@@ -119,8 +121,17 @@ impl Ledger {
         let measure = || spread(&beside(Neighbour::over_http(gateway), || rest(500)).0.times).1;
         let calm = (0..3).map(|_| measure()).find(|calm| trial.quick || *calm <= BUSY);
         let Some(calm) = calm else { return Err(Outcome::not_run("the machine is busy")) };
-        let worst = (Duration::ZERO, String::new());
-        Ok(Self { outcome: Outcome::default(), calm, worst, count: 0, failed: 0, unanswered: 0, too_long: 0 })
+        let none = (Duration::ZERO, String::new());
+        Ok(Self {
+            outcome: Outcome::default(),
+            calm,
+            worst: none.clone(),
+            longest_work: none,
+            count: 0,
+            failed: 0,
+            unanswered: 0,
+            too_long: 0,
+        })
     }
 
     /// Notes one message: the waits meanwhile, and its answer if there is one to a request.
@@ -144,6 +155,16 @@ impl Ledger {
         }
         self.outcome
             .check_time(trial, wait, LIMIT + self.calm, || format!("{recipe}: {}", milliseconds(wait)));
+        if waits.loop_time > self.longest_work.0 {
+            self.longest_work = (waits.loop_time, recipe.clone());
+        }
+        if std::env::var_os("TORTURE_TRACE").is_some() {
+            crate::output::complain(&format!(
+                "{:>7} {:>7} {recipe}",
+                wait.as_millis(),
+                waits.loop_time.as_millis()
+            ));
+        }
         if wait > self.worst.0 {
             self.worst = (wait, recipe);
         }
@@ -159,19 +180,23 @@ impl Ledger {
         self.outcome.faults.truncate(8);
         self.outcome.not_judged.truncate(2);
         self.outcome.figure(format!(
-            "{} messages, {worked} worked on, {} rejected by length; longest wait {} ({}), {} without",
+            "{} messages, {worked} worked on, {} rejected by length; longest wait {} ({}), {} without; longest work of the loop meanwhile {} ({})",
             self.count,
             self.too_long,
             milliseconds(self.worst.0),
             self.worst.1,
-            milliseconds(self.calm)
+            milliseconds(self.calm),
+            milliseconds(self.longest_work.0),
+            self.longest_work.1
         ))
     }
 }
 
 fn is_too_long(body: &str) -> bool {
     let start = &body[..body.floor_char_boundary(2000)];
-    ["too long", "too large", "longer than", "the limit is"].iter().any(|words| start.contains(words))
+    ["too long", "too large", "longer than", "the limit is", "has more than"]
+        .iter()
+        .any(|words| start.contains(words))
 }
 
 /// Sends a request and measures another caller meanwhile.

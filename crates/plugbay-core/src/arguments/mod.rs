@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use compiled::CompiledSchema;
-pub use envelope::{Call, Envelope, NoCall, ResolveTool, ResolvedTool, unwrap_call};
+pub use envelope::{Call, Envelope, NoCall, ResolveTool, ResolvedTool, quick_call, unwrap_call};
 pub use refusal::{Problem, Refusal};
 
 use self::{repair::Repairer, schema::Schema};

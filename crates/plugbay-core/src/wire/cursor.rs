@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{DEPTH_LIMIT, Span};
+use super::{DEPTH_LIMIT, Span, skip};
 
 /// Why some bytes are not JSON that we accept, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -89,6 +89,16 @@ impl<'a> Cursor<'a> {
             b'n' => self.literal(b"null")?,
             _ => self.number()?,
         }
+        Ok(start..self.at)
+    }
+
+    /// The same for a value that has been checked before: of an object or array only the end is looked for.
+    pub(crate) fn checked_value(&mut self) -> Result<Span, ScanError> {
+        if !matches!(self.peek()?, b'{' | b'[') {
+            return self.value(0);
+        }
+        let start = self.at;
+        self.at = skip::container_end(self.bytes, start).ok_or(ScanError::Truncated)?;
         Ok(start..self.at)
     }
 
@@ -268,12 +278,14 @@ impl Walk {
     }
 }
 
-/// The members of an object, in order, as spans of the message.
+/// The members of an object, in order, as spans of the message. The object must have been checked before, but for
+/// [`Members::unchecked`].
 #[derive(Debug)]
 pub struct Members<'a> {
     cursor: Cursor<'a>,
     /// `None` at the end.
     walk: Option<Walk>,
+    is_checked: bool,
 }
 
 /// One member of an object: its key decoded, key and value as spans of the message.
@@ -290,7 +302,12 @@ impl<'a> Members<'a> {
     pub fn of(bytes: &'a [u8], object: &Span) -> Self {
         let mut cursor = Cursor::new(&bytes[..object.end], object.start);
         let walk = Walk::open(&mut cursor, b'{', 0).ok();
-        Self { cursor, walk }
+        Self { cursor, walk, is_checked: true }
+    }
+
+    /// The same for an object that may be anything: every value is checked.
+    pub(super) fn unchecked(bytes: &'a [u8], object: &Span) -> Self {
+        Self { is_checked: false, ..Self::of(bytes, object) }
     }
 
     /// The span of the value at `key`, if the object has it. The last of several wins, as in most parsers.
@@ -299,7 +316,7 @@ impl<'a> Members<'a> {
     }
 
     fn advance(&mut self) -> Result<Option<Member<'a>>, ScanError> {
-        let Self { cursor, walk: Some(walk) } = self else { return Ok(None) };
+        let Self { cursor, walk: Some(walk), is_checked } = self else { return Ok(None) };
         if !walk.advance(cursor)? {
             return Ok(None);
         }
@@ -307,7 +324,7 @@ impl<'a> Members<'a> {
         let unreadable = ScanError::Unexpected(key_span.start);
         let key = decode(&cursor.bytes[key_span.clone()], escaped).ok_or(unreadable)?;
         cursor.expect(b':')?;
-        let value = cursor.value(1)?;
+        let value = if *is_checked { cursor.checked_value() } else { cursor.value(1) }?;
         Ok(Some(Member { key, key_span, value }))
     }
 
@@ -336,7 +353,7 @@ pub fn elements(bytes: &[u8], array: &Span) -> Vec<Span> {
     let mut read = || -> Result<(), ScanError> {
         let mut walk = Walk::open(&mut cursor, b'[', 0)?;
         while walk.advance(&mut cursor)? {
-            found.push(cursor.value(1)?);
+            found.push(cursor.checked_value()?);
         }
         Ok(())
     };
@@ -396,6 +413,22 @@ mod tests {
             .collect();
         let expected = [("a", "1"), ("b", r#"{"x":[1,2]}"#), ("c", r#""d""#)];
         assert_eq!(found, expected.map(|(k, v)| (k.to_owned(), v.to_owned())));
+    }
+
+    #[test]
+    fn members_of_checked_and_unchecked_objects_are_the_same() {
+        let long = "{\"]\\\"}\":[1,2]},".repeat(20);
+        let text = format!(r#"{{"a":[{long}1],"b":"]}}","c":{{}},"d":[[],[{{"e":"\\"}}]],"f":-1.5e3}}"#);
+        let whole = 0..text.len();
+        let read = |members: Members<'_>| {
+            members
+                .map(|member| member.map(|member| (member.key.into_owned(), member.value)))
+                .collect::<Vec<_>>()
+        };
+        let strict = read(Members::unchecked(text.as_bytes(), &whole));
+        assert_eq!(strict.len(), 5);
+        assert!(strict.iter().all(Result::is_ok), "{strict:?}");
+        assert_eq!(read(Members::of(text.as_bytes(), &whole)), strict);
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::{
-    Frame, Members, ScanError, Span,
+    Frame, MEMBER_LIMIT, Members, ScanError, Span,
     cursor::{Cursor, string_value},
     letters::folds_to,
     scan,
@@ -77,6 +77,8 @@ pub enum Fault {
     Method,
     #[error("\"params\" must be an object")]
     Params,
+    #[error("\"params\", \"result\" or \"error\" has more than {MEMBER_LIMIT} members")]
+    Members,
     #[error("a message has either \"method\", \"result\" or \"error\"")]
     Shape,
 }
@@ -264,7 +266,7 @@ impl<'a> Envelope<'a> {
             }
         }
         let mut envelope = Self { bytes, ..Self::default() };
-        let mut members = Members::of(bytes, &(start.at()..bytes.len()));
+        let mut members = Members::unchecked(bytes, &(start.at()..bytes.len()));
         let mut fault = None;
         for member in members.by_ref() {
             let member = member.map_err(|e| nameless(e.into()))?;
@@ -303,7 +305,17 @@ impl<'a> Envelope<'a> {
     }
 
     fn into_head(self) -> Result<Head, Malformed> {
-        self.check().map_err(|fault| self.malformed(fault))
+        self.check().and_then(|head| self.check_members(head)).map_err(|fault| self.malformed(fault))
+    }
+
+    /// The members of a small payload are not counted.
+    fn check_members(&self, head: Head) -> Result<Head, Fault> {
+        const SHORTEST_MEMBER: usize = br#""":0,"#.len();
+        let is_wide = |payload: &Span| {
+            payload.len() > SHORTEST_MEMBER * MEMBER_LIMIT
+                && Members::of(self.bytes, payload).nth(MEMBER_LIMIT).is_some()
+        };
+        if head.payload.as_ref().is_some_and(is_wide) { Err(Fault::Members) } else { Ok(head) }
     }
 
     fn check(&self) -> Result<Head, Fault> {

@@ -3,8 +3,12 @@
 /// Whether some reader takes `key` for `name`, which is ASCII. Readers that ignore case do so with Unicode's tables (Go's
 /// `encoding/json`, Java's `equalsIgnoreCase`), and there a few other letters fold to ASCII ones.
 pub fn folds_to(key: &str, name: &str) -> bool {
-    // No letter that folds to an ASCII one has more than three bytes.
+    // The letters that fold to ASCII ones have two or three bytes, so a key of the same length has none of them.
+    if key.len() <= name.len() {
+        return key.eq_ignore_ascii_case(name);
+    }
     key.len() <= 3 * name.len()
+        && !key.is_ascii()
         && key.chars().map(folded).eq(name.bytes().map(|byte| byte.to_ascii_lowercase().into()))
 }
 

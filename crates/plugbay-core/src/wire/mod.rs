@@ -15,6 +15,7 @@ mod letters;
 mod masks;
 mod queue;
 mod scan;
+mod skip;
 mod sse;
 pub mod write;
 
@@ -33,3 +34,6 @@ pub type Span = std::ops::Range<usize>;
 
 /// How deep a message that we look into may be nested.
 pub const DEPTH_LIMIT: u32 = 64;
+/// How many members `params`, `result` or `error` may have. No message of the protocol has more than a few; each one
+/// costs a step wherever a message is looked into. What is nested deeper may have more.
+pub const MEMBER_LIMIT: usize = 10_000;

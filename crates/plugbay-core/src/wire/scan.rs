@@ -133,7 +133,7 @@ impl Scan {
         let (mut quotes, mut backslashes, mut controls) = (block.equal(b'"'), 0, 0);
         if self.escape != 0 || block.has_marks() {
             (backslashes, controls) = (block.equal(b'\\'), block.controls());
-            let escaped = self.escaped(backslashes);
+            let escaped = escaped(backslashes, &mut self.escape);
             let unusual = escaped & !(block.any_of(b"nt") | quotes | backslashes);
             if unusual != 0 && !are_escapes(text, base, unusual) {
                 return false;
@@ -181,19 +181,6 @@ impl Scan {
         mismatched == 0
             && self.follows_grammar(text, base, &tokens, &nesting)
             && (!nesting.in_envelope || envelope.read(text, base, &tokens, depth, member))
-    }
-
-    /// The bytes behind a backslash that is not itself behind one.
-    #[inline(always)]
-    fn escaped(&mut self, backslashes: u64) -> u64 {
-        const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
-        // In a run of backslashes every other one escapes. A subtraction finds the end of each run, and whether it
-        // stands at an odd place.
-        let first = backslashes & !self.escape;
-        let ends = ((first << 1) | ODD).wrapping_sub(first) ^ ODD;
-        let escaped = ends ^ (backslashes | self.escape);
-        self.escape = (ends & backslashes) >> 63;
-        escaped
     }
 
     #[inline(always)]
@@ -334,6 +321,19 @@ impl Number {
     }
 }
 
+/// The bytes behind a backslash that is not itself behind one.
+#[inline(always)]
+pub(super) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
+    const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+    // In a run of backslashes every other one escapes. A subtraction finds the end of each run, and whether it
+    // stands at an odd place.
+    let first = backslashes & !*carry;
+    let ends = ((first << 1) | ODD).wrapping_sub(first) ^ ODD;
+    let escaped = ends ^ (backslashes | *carry);
+    *carry = (ends & backslashes) >> 63;
+    escaped
+}
+
 /// The places behind these.
 #[inline(always)]
 fn shift(places: u64, carry: &mut u64) -> u64 {
@@ -366,7 +366,7 @@ fn behind(tokens: u64, blanks: u64, carry: &mut u64) -> u64 {
 
 /// For each bit, whether the count of bits up to and with it is odd.
 #[inline(always)]
-fn parity(mut bits: u64) -> u64 {
+pub(super) fn parity(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
     }
@@ -375,7 +375,7 @@ fn parity(mut bits: u64) -> u64 {
 
 /// The places of the bits that are set.
 #[inline(always)]
-fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(
         #[inline(always)]
         move || {

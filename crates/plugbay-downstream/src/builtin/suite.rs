@@ -18,7 +18,7 @@ use super::{
     FEW_NAMES,
     activate::{Down, warmed_up},
     call_arguments::{Arguments, by_commas},
-    inner_route,
+    checked, inner_route,
 };
 use crate::{
     agent::{self, AgentRequest},
@@ -58,11 +58,15 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName, down: &Down) {
             Ok(wanted) => return introspect(context, snapshot, server.clone(), wanted),
             Err(too_long) => Err(too_long.to_string()),
         },
-        Action::Call => match call(context, &snapshot, server) {
-            Ok(SuiteCall::Call(route)) => return dispatch::forward(context, &route),
-            Ok(SuiteCall::Agent(wanted)) => return agent::begin(context, wanted),
-            Err(reply) => Err(reply),
-        },
+        Action::Call => {
+            let (quickly, server) = (call_quickly(context, &snapshot, server), server.clone());
+            let find = move |context: RequestContext<'_>| call(context, &snapshot, &server);
+            return context.checked(quickly, find, |context, found| match found {
+                Ok(SuiteCall::Call(route)) => dispatch::forward(context, &route),
+                Ok(SuiteCall::Agent(wanted)) => agent::begin(context, wanted),
+                Err(reply) => context.text(&Err(reply)),
+            });
+        }
         Action::Unknown(word) => Err(format!("\"action\" must be \"introspect\" or \"call\", not {word:?}")),
     };
     context.text(&reply);
@@ -213,7 +217,7 @@ fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -
         NoCall::Refused(refusal) => refusal.to_string(),
     })?;
     if let Some(target) = call.tool.tool.as_ref().map(|tool| tool.target().clone()) {
-        return inner_route(context, snapshot, &target, call, mode).map(SuiteCall::Call);
+        return inner_route(context, snapshot, &target, checked(call, mode)?).map(SuiteCall::Call);
     }
     let query = Arguments::within(&call.arguments).text_within("query", size_limit::REQUEST);
     let query = query.map_err(|too_long| too_long.to_string())?;
@@ -222,6 +226,19 @@ fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -
     size_limit::check_length("query", &query, size_limit::REQUEST)
         .map_err(|too_long| too_long.to_string())?;
     Ok(SuiteCall::Agent(AgentRequest { query, server: Some(server.to_string()) }))
+}
+
+/// The same for a call of a tool that needs no closer look.
+fn call_quickly(
+    context: RequestContext<'_>,
+    snapshot: &Snapshot,
+    server: &ServerName,
+) -> Option<Result<SuiteCall, String>> {
+    snapshot.catalog.get(server)?;
+    let tools = |name: &str, _: Option<&str>| suite::callable(server, name, snapshot);
+    let call = arguments::quick_call(context.short_arguments()?, Envelope::SUITE, &tools)?;
+    let target = call.tool.tool.target().clone();
+    Some(inner_route(context, snapshot, &target, call).map(SuiteCall::Call))
 }
 
 fn accepts_agent_requests(snapshot: &Snapshot, server: &ServerName) -> bool {

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::{Shared, access::Caller, reject::Rejection};
 use crate::{
     budget::{Budget, Reservation},
+    message::LONG,
     refusal::Refusal,
 };
 
@@ -28,7 +29,14 @@ pub(super) async fn read(shared: &Shared, caller: &Caller, body: Incoming) -> Re
         let why = "the body of the request took too long";
         return Err(Rejection::new(StatusCode::REQUEST_TIMEOUT, why).closing());
     };
-    let bytes = one_line(bytes?).map_err(|fault| malformed(StatusCode::BAD_REQUEST, fault))?;
+    let bytes = bytes?;
+    let line = if bytes.len() <= LONG {
+        one_line(bytes)
+    } else {
+        let working = shared.gateway.workers.run(caller.owner(), move || one_line(bytes));
+        working.await.unwrap_or(Err(Fault::Utf8))
+    };
+    let bytes = line.map_err(|fault| malformed(StatusCode::BAD_REQUEST, fault))?;
     Ok(held.around(bytes))
 }
 
@@ -65,12 +73,11 @@ async fn collect(
 /// a space like any other; inside a text it is an error, which must be found before it is gone.
 fn one_line(mut bytes: BytesMut) -> Result<Bytes, Fault> {
     simdutf8::basic::from_utf8(&bytes).map_err(|_| Fault::Utf8)?;
-    let breaks = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    if bytes.iter().any(breaks) {
+    if memchr::memchr2(b'\n', b'\r', &bytes).is_some() {
         if let Err(Malformed { fault: fault @ Fault::Json(_), .. }) = Head::read(&bytes) {
             return Err(fault);
         }
-        bytes.iter_mut().filter(|byte| breaks(byte)).for_each(|byte| *byte = b' ');
+        bytes.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     }
     Ok(bytes.freeze())
 }

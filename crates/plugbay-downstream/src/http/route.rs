@@ -126,8 +126,8 @@ async fn post(
     negotiate::check_content(headers)?;
     let message = body::read(shared, caller, body).await?;
     shared.access.check_token(headers).await?; // the body may have taken so long that the token is revoked now
-    let mut message =
-        Message::read(message).map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, &answer))?;
+    let read = Message::read_in_turn(&shared.gateway.workers, caller.owner(), message).await;
+    let mut message = read.map_err(|answer| Rejection::with(StatusCode::BAD_REQUEST, &answer))?;
     if let Message::Request(request) = &mut message {
         let header = headers.get(TRACE_PARENT);
         request.meta.trace_header = header.map(|value| Bytes::copy_from_slice(value.as_bytes()));

@@ -32,8 +32,13 @@ use super::{
     session_key,
 };
 use crate::{
-    budget::Budget, context::RequestContext, dispatch, message::Request as Message, outbox::Outbox,
-    refusal::Refusal, session::Session,
+    budget::Budget,
+    context::RequestContext,
+    dispatch,
+    message::{self, Request as Message},
+    outbox::Outbox,
+    refusal::Refusal,
+    session::Session,
 };
 
 pub(super) const TOOLS: &str = "/tools";
@@ -81,7 +86,13 @@ pub(super) async fn call(
     let _call = caller.share().begin_call(b"null")?;
     let body = body::read(shared, caller, body).await?;
     shared.access.check_token(headers).await?; // the body may have taken so long that the token is revoked now
-    let message = match params::read(&body) {
+    let read = if body.len() <= message::LONG {
+        params::read(&body)
+    } else {
+        let working = shared.gateway.workers.run(caller.owner(), move || params::read(&body));
+        working.await.unwrap_or(Err(Refusal::ShuttingDown))
+    };
+    let message = match read {
         Ok(message) => message,
         Err(refusal) => return Ok(ApiError::of(&refusal).into_response()),
     };
@@ -101,7 +112,7 @@ async fn answer(
     shared.live_sessions.add(&session);
     let waiting = AbandonOnDrop(session);
     let context = RequestContext { session: &waiting.0, sink: &sink, request, era: Era::Legacy };
-    dispatch::route_request(context, arguments::destination);
+    dispatch::route_in_turn(context, arguments::destination);
     let answer = reply::start(&sink, Wants { json: true, stream: false }).await;
     shared.check_scope(&sink, b"null")?;
     Ok(match (answer, sink.refusal()) {

@@ -21,7 +21,9 @@ use tokio::{
 pub use streams::{Input, Output, standard};
 pub use window::{UnreadLimit, Window, serve_window};
 
-use crate::{dispatch, gateway::Gateway, outbox::Outbox, refusal::Refusal, respond, session::Session};
+use crate::{
+    dispatch, gateway::Gateway, message::Message, outbox::Outbox, refusal::Refusal, respond, session::Session,
+};
 
 /// How long calls in flight may go on after `stop`, or after the host has closed its end, unless the configuration says
 /// otherwise.
@@ -114,7 +116,11 @@ async fn read<R: AsyncRead + Unpin>(
                 framing.get_or_init(|| seen); // the host is answered as it first spoke
             }
             match item {
-                Incoming::Message(message) => dispatch::receive(session, session.outbox(), message),
+                Incoming::Message(message) => {
+                    let workers = &session.gateway().workers;
+                    let read = Message::read_in_turn(workers, session.caller(), message).await;
+                    dispatch::receive(session, session.outbox(), read);
+                }
                 Incoming::NotText(_) => refuse(session, Fault::Utf8),
                 Incoming::Noise(_) => refuse(session, Fault::Json(ScanError::Unexpected(0))),
                 Incoming::TooLong { .. } => {

@@ -161,7 +161,7 @@ impl Exchange {
     async fn body(&mut self, response: Response) -> Result<(), TransportError> {
         let status = response.status();
         let challenge = peer::challenge(&response);
-        let read = self.read(as_message(peer::body(response, self.request.peer.limit).await?));
+        let read = self.read(as_message(peer::body(response, self.request.peer.limit).await?)).await;
         if read.answers {
             return self.forward(read).await;
         }
@@ -186,7 +186,10 @@ impl Exchange {
             let mut events = Events::new(response, self.request.peer.limit, &resume_point);
             let broke = loop {
                 match events.next().await {
-                    Ok(event) => self.forward(self.read(event.data)).await?,
+                    Ok(event) => {
+                        let read = self.read(event.data).await;
+                        self.forward(read).await?;
+                    }
                     Err(error) => break error,
                 }
                 if self.answered {
@@ -231,12 +234,12 @@ impl Exchange {
     }
 
     /// Reads a message once, for the link and for whoever gets it.
-    fn read(&self, incoming: Incoming) -> Received {
+    async fn read(&self, incoming: Incoming) -> Received {
         let ticket = self.request.ticket;
         let is_ours = |id: Option<&[u8]>| id.and_then(answered_ticket) == Some(ticket);
         match incoming {
             Incoming::Message(message) => {
-                let mut read = ReadMessage::of(message, None);
+                let mut read = read_in_turn(message).await;
                 if matches!(&read.head, Ok(head) if is_own_message(head)) {
                     read.during = Some(ticket);
                 }
@@ -255,6 +258,14 @@ impl Exchange {
 struct Received {
     event: HttpEvent,
     answers: bool,
+}
+
+/// Reads a message; a long one in another thread.
+async fn read_in_turn(message: Bytes) -> ReadMessage {
+    match ReadMessage::of_long(message.clone()) {
+        Ok(reading) => reading.await.unwrap_or_else(|_| ReadMessage::of(message, None)),
+        Err(message) => ReadMessage::of(message, None),
+    }
 }
 
 /// Whether it is a request or a notification of the server.

@@ -12,6 +12,8 @@ use plugbay_core::{
     wire::{Head, Incoming, Kind, Malformed, string_value},
 };
 
+use tokio::task::{JoinHandle, spawn_blocking};
+
 pub(crate) use pipe::PipeLink;
 pub use pipe::{Launched, Launcher, StderrSinks, launcher};
 
@@ -47,7 +49,18 @@ pub(crate) struct ReadMessage {
     pub(crate) during: Option<Ticket>,
 }
 
+/// A longer message is read in another thread, so that other servers are served meanwhile.
+const LONG: usize = 1 << 20;
+
 impl ReadMessage {
+    /// The thread that reads a long message. `Err`: it is short.
+    pub(crate) fn of_long(message: Bytes) -> Result<JoinHandle<Self>, Bytes> {
+        if message.len() <= LONG {
+            return Err(message);
+        }
+        Ok(spawn_blocking(move || Self::of(message, None)))
+    }
+
     pub(crate) fn of(message: Bytes, during: Option<Ticket>) -> Self {
         let head = Head::read(&message);
         Self { message, head, during }
@@ -130,7 +143,7 @@ impl Link {
     /// The next event; `None` when the server is gone. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Option<LinkEvent> {
         match self {
-            Self::Pipe(pipe) => pipe.next().await.map(LinkEvent::Incoming),
+            Self::Pipe(pipe) => pipe.next_read().await,
             Self::Http(http) => http.next().await,
         }
     }

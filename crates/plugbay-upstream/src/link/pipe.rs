@@ -2,16 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use plugbay_core::{
     failure::Failure,
     name::ServerName,
     secret::KnownSecrets,
     wire::{Framing, Incoming},
 };
-use tokio::time::timeout;
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::{
-    Witness,
+    LinkEvent, ReadMessage, Witness,
     connection::{Connection, Reader, Writer},
 };
 use crate::{
@@ -59,6 +60,8 @@ pub(crate) struct PipeLink {
     /// Lines on stdout that are no messages.
     text: StderrRing,
     exited: bool,
+    /// The thread that reads a long message.
+    reading: Option<JoinHandle<ReadMessage>>,
 }
 
 impl PipeLink {
@@ -67,7 +70,7 @@ impl PipeLink {
         let stderr = process.as_ref().map(|process| process.stderr.clone()).unwrap_or_default();
         let connection = Connection::new(reader, writer, framing, limit);
         let text = StderrRing::new(stderr.secrets().clone(), None);
-        Self { connection, process, stderr, text, exited: false }
+        Self { connection, process, stderr, text, exited: false, reading: None }
     }
 
     pub(crate) fn pid(&self) -> Option<i32> {
@@ -79,8 +82,31 @@ impl PipeLink {
         self.text.push_line(line);
     }
 
+    /// The next event. A long message is read in another thread, and the next one waits for it. `None` when the server
+    /// is gone. Dropping the future loses nothing.
+    pub(crate) async fn next_read(&mut self) -> Option<LinkEvent> {
+        if self.reading.is_none() {
+            let message = match self.next().await? {
+                Incoming::Message(message) => message,
+                other => return Some(LinkEvent::Incoming(other)),
+            };
+            match ReadMessage::of_long(message) {
+                Ok(reading) => self.reading = Some(reading),
+                Err(message) => return Some(LinkEvent::Incoming(Incoming::Message(message))),
+            }
+        }
+        let read = tokio::select! {
+            read = self.reading.as_mut()? => read,
+            () = self.connection.keep_writing() => return None,
+        };
+        self.reading = None;
+        let unread =
+            |_| LinkEvent::Incoming(Incoming::Noise(Bytes::from_static(b"a message that cannot be read")));
+        Some(read.map_or_else(unread, LinkEvent::Read))
+    }
+
     /// The next item; `None` when the server is gone. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Option<Incoming> {
+    async fn next(&mut self) -> Option<Incoming> {
         if !self.exited {
             let Some(process) = &mut self.process else { return self.connection.next().await };
             tokio::select! {
@@ -129,5 +155,35 @@ impl PipeLink {
             // A server that is flushing its output must be able to finish.
             () = async { let _ = tokio::io::copy(&mut reader, &mut drained).await; std::future::pending().await } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_long_message_is_read_in_another_thread_and_keeps_its_place() {
+        let (ours, mut theirs) = tokio::io::duplex(64 << 10);
+        let (reader, writer) = tokio::io::split(ours);
+        let launched = Launched { reader: Box::new(reader), writer: Box::new(writer), process: None };
+        let mut link = PipeLink::new(launched, Framing::Newline, 16 << 20);
+        let line = |id: u8, bytes: usize| {
+            let padding = "x".repeat(bytes);
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"a\":\"{padding}\"}}}}\n")
+        };
+        let lines = [line(1, 2 << 20), line(2, 10)].concat();
+        let written = tokio::spawn(async move {
+            theirs.write_all(lines.as_bytes()).await.expect("room");
+            theirs
+        });
+        let Some(LinkEvent::Read(read)) = link.next_read().await else { panic!("not read") };
+        assert_eq!(read.answered_id(), Some(&b"1"[..]));
+        let short = link.next_read().await;
+        assert!(matches!(short, Some(LinkEvent::Incoming(Incoming::Message(_)))), "{short:?}");
+        drop(written.await);
+        assert!(link.next_read().await.is_none());
     }
 }

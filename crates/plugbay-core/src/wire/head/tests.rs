@@ -36,6 +36,25 @@ fn reads_a_request_in_any_order() {
     }
 }
 
+#[test]
+fn a_payload_with_too_many_members_is_refused_and_answers_its_request() {
+    let object = |count: usize| {
+        let members: Vec<String> = (0..count).map(|n| format!(r#""k{n}":0"#)).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    let result = |payload: String| format!(r#"{{"jsonrpc":"2.0","id":7,"result":{payload}}}"#);
+    assert!(Head::read(result(object(MEMBER_LIMIT)).as_bytes()).is_ok());
+    assert!(Head::read(result(format!(r#"{{"a":{}}}"#, object(2 * MEMBER_LIMIT))).as_bytes()).is_ok());
+    let wide = result(object(MEMBER_LIMIT + 1));
+    let Err(Malformed { id, answers, fault }) = Head::read(wide.as_bytes()) else { panic!("it was read") };
+    assert_eq!((text(&wide, &id.unwrap()), text(&wide, &answers.unwrap())), ("7", "7"));
+    assert_eq!(fault, Fault::Members);
+    let request =
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{}}}"#, object(MEMBER_LIMIT + 1));
+    let Err(Malformed { id, answers, fault }) = Head::read(request.as_bytes()) else { panic!("it was read") };
+    assert_eq!((id.is_some(), answers, fault), (true, None, Fault::Members));
+}
+
 fn strict(message: &str) -> Head {
     Envelope::read(message.as_bytes()).and_then(Envelope::into_head).unwrap()
 }

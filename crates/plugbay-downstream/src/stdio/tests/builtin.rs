@@ -161,6 +161,20 @@ async fn execute_tool_forwards_the_tool_call_as_a_direct_one() {
     );
 }
 
+#[tokio::test]
+async fn execute_tool_takes_a_closer_look_at_arguments_in_another_thread() {
+    let mut harness = harness().await;
+    let busy = harness.workers.occupy().await;
+    harness.say(own("execute_tool", &json!({ "name": "s__echo", "arguments": { "count": 7 } }))).await;
+    harness.forwarded().await.answer(&json!({ "x": 1 }));
+    assert_eq!(harness.hear().await["result"]["x"], 1, "right arguments need no closer look");
+    harness.say(own("execute_tool", &json!({ "name": "s__echo", "arguments": { "count": "7" } }))).await;
+    assert_eq!(harness.ask(request(1, "ping", "{}")).await["id"], 1, "others are served");
+    drop(busy);
+    let forwarded = harness.forwarded().await;
+    assert!(forwarded.text().contains(r#""arguments":{"count":7}"#), "{}", forwarded.text());
+}
+
 #[tokio::test(start_paused = true)]
 async fn execute_tool_repairs_arguments_and_reports_it() {
     let mut harness = harness().await;

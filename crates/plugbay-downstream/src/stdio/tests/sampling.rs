@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     dispatch,
+    message::Message,
     outbox::Outbox,
     ranking::{Choice, Chosen},
     sampling::HostModel,
@@ -159,7 +160,7 @@ async fn sampling_with_tools_carries_the_whole_conversation() {
     let answer = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"result":{{"role":"assistant","content":[{{"type":"text","text":"So"}},{{"type":"tool_use","id":"2","name":"t","input":{{"n":1.0}}}}],"model":"m","stopReason":"toolUse"}}}}"#
     );
-    dispatch::receive(&session, &sink, answer.into());
+    dispatch::receive(&session, &sink, Message::read(answer.into()));
     let reply = soon("the reply", reply).await.unwrap().unwrap();
     assert_eq!((reply.stop, reply.calls[0].arguments.get()), (Stop::Tools, r#"{"n":1.0}"#));
     assert_eq!((reply.text.as_str(), heard.try_recv().as_deref()), ("So", Ok("So")), "in one piece");

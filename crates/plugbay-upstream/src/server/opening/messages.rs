@@ -7,6 +7,7 @@ use plugbay_core::{
     era::{self, Era},
     exchange::Ticket,
     extension::Extensions,
+    size_limit,
     wire::{Members, Span, elements, string_value, write},
 };
 
@@ -91,7 +92,8 @@ fn read_declaration(message: &Bytes, result: &Span, era: Era) -> Opened {
         .and_then(|span| Some(string_value(&message[span])?.into_owned()));
     let declared =
         |object: Span| (ServerCapabilities::read(message, &object, era), Extensions::read(message, &object));
-    let (capabilities, extensions) =
-        Members::find(message, result, "capabilities").map(declared).unwrap_or_default();
+    let is_short = |object: &Span| object.len() <= size_limit::CAPABILITIES;
+    let found = Members::find(message, result, "capabilities").filter(is_short);
+    let (capabilities, extensions) = found.map(declared).unwrap_or_default();
     Opened { era: Some(era), instructions, capabilities, extensions, ..Opened::default() }
 }
