@@ -103,7 +103,19 @@ fn sample(host: &Host) -> (Memory, usize, usize) {
 fn text(rows: &[Row]) -> String {
     let mut table = Table::new(
         1,
-        ["route", "servers", "running", "when", "RSS MB", "PSS MB", "peak MB", "processes", "at most", "bar"],
+        [
+            "route",
+            "servers",
+            "running",
+            "when",
+            "RSS MB",
+            "PSS MB",
+            "heap MB",
+            "peak MB",
+            "processes",
+            "at most",
+            "bar",
+        ],
     );
     for row in rows {
         let verdict = row.passes().map_or("", |passes| if passes { "pass" } else { "FAIL" });
@@ -114,13 +126,18 @@ fn text(rows: &[Row]) -> String {
             row.when.clone(),
             number(Some(megabytes(row.memory.rss))),
             number(Some(megabytes(row.memory.pss))),
+            number(Some(megabytes(row.memory.anonymous))),
             number(Some(megabytes(row.memory.peak))),
             row.processes.to_string(),
             number(row.limit_mb),
             verdict.to_owned(),
         ]);
     }
-    format!("{}the gateway's own processes, without the servers; the bar is on RSS\n", table.render())
+    format!(
+        "{}the gateway's own processes, without the servers; the bar is on RSS. Heap is what is of no file: the rest \
+         is mostly the program itself, as far as the system maps it\n",
+        table.render()
+    )
 }
 
 fn json(rows: &[Row]) -> Value {
@@ -132,6 +149,7 @@ fn json(rows: &[Row]) -> Value {
             "when": row.when,
             "rss_mb": megabytes(row.memory.rss),
             "pss_mb": megabytes(row.memory.pss),
+            "heap_mb": megabytes(row.memory.anonymous),
             "peak_mb": megabytes(row.memory.peak),
             "processes": row.processes,
             "limit_mb": row.limit_mb,

@@ -12,6 +12,8 @@ pub(crate) struct Memory {
     pub(crate) private: u64,
     /// Private pages, and of each shared page the share of one process.
     pub(crate) pss: u64,
+    /// Pages that are of no file: heap and stacks, without the program itself.
+    pub(crate) anonymous: u64,
     pub(crate) peak: u64,
 }
 
@@ -74,6 +76,7 @@ impl Family {
             sum.private += field(&rollup, "Private_Clean:").unwrap_or(0);
             sum.private += field(&rollup, "Private_Dirty:").unwrap_or(0);
             sum.pss += field(&rollup, "Pss:").unwrap_or(0);
+            sum.anonymous += field(&rollup, "Anonymous:").unwrap_or(0);
             sum.peak += field(&status, "VmHWM:").unwrap_or(0);
         }
         sum

@@ -226,10 +226,11 @@ impl Catalog {
         self.servers.values().all(|entry| entry.offer_for(host).1)
     }
 
-    /// The tools of servers that nobody has needed yet.
+    /// The tools of servers that nobody has needed yet, but for those that can wait until somebody does.
     pub fn unread_tools(&self) -> Vec<Tools> {
-        let tools = self.servers.values().map(|entry| &entry.offer.tools);
-        tools.filter(|tools| !tools.are_read()).cloned().collect()
+        let tools = self.servers.iter().map(|(server, entry)| (server, &entry.offer.tools));
+        let unread = tools.filter(|(server, tools)| !tools.are_read() && !tools.can_wait(server));
+        unread.map(|(_, tools)| tools.clone()).collect()
     }
 
     /// In the order of their names.

@@ -4,11 +4,16 @@ use std::{
     borrow::Cow,
     fmt,
     ops::Deref,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
+use bytes::Bytes;
+
 use super::{Tool, summary::summary};
-use crate::{name::is_clean, size_limit};
+use crate::{
+    name::{ServerName, is_clean},
+    size_limit,
+};
 
 /// The tools of one server, in the order of their names: some servers list in a new order each time. Clones share them.
 #[derive(Clone)]
@@ -16,8 +21,8 @@ pub struct Tools(Arc<Shared>);
 
 struct Shared {
     made: OnceLock<Vec<Tool>>,
-    /// Where they come from, until they are here.
-    source: Mutex<Option<Box<dyn ToolSource>>>,
+    /// Where they come from, if they were remembered.
+    source: Option<Box<dyn ToolSource>>,
     /// Those of a source have one from the beginning.
     brief: OnceLock<ToolsBrief>,
     summary: OnceLock<String>,
@@ -40,18 +45,29 @@ pub struct ToolsBrief {
     pub summary: String,
 }
 
+/// Tools whose definitions have no more bytes than this are read in a moment.
+const MOMENT: usize = 4 << 20;
 /// So many names tell what a server is for.
 pub const FIRST_NAMES: usize = 8;
 
 /// Reads tools that were remembered, in the order of their names. None of them says anything about apps.
-pub trait ToolSource: Send {
-    fn read(self: Box<Self>) -> Vec<Tool>;
+pub trait ToolSource: Send + Sync {
+    fn read(&self) -> Vec<Tool>;
 
     /// Their names alone, which takes less time.
     fn names(&self) -> Vec<String>;
 
     /// Whether it is known that no definition has hidden characters.
     fn are_visible(&self) -> bool;
+
+    /// Whether these are the same tools. It keeps nothing of what it reads for that.
+    fn are(&self, tools: &[Tool]) -> bool;
+
+    /// Whether their search index was remembered with them, as that of this server.
+    fn have_index(&self, server: &ServerName) -> bool;
+
+    /// That index, as it was saved; `None` also if it is damaged.
+    fn index(&self, server: &ServerName) -> Option<Bytes>;
 }
 
 impl Tools {
@@ -61,7 +77,7 @@ impl Tools {
         if !brief.summary.is_empty() {
             let _ = summary.set(std::mem::take(&mut brief.summary));
         }
-        let source = Mutex::new(Some(source));
+        let source = Some(source);
         Self(Arc::new(Shared { made: OnceLock::new(), source, brief: brief.into(), summary, ui: false }))
     }
 
@@ -115,19 +131,36 @@ impl Tools {
 
     /// Whether it is known of tools that are not read that no definition has hidden characters.
     pub(super) fn are_visible(&self) -> bool {
-        let source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner);
-        source.as_ref().is_some_and(|source| source.are_visible())
+        self.0.source.as_ref().is_some_and(|source| source.are_visible())
+    }
+
+    /// Whether the search index of these tools of a server was remembered: then nobody has to read them to make it.
+    pub fn have_index(&self, server: &ServerName) -> bool {
+        self.0.source.as_ref().is_some_and(|source| source.have_index(server))
+    }
+
+    /// Whether nobody has to read these tools of a server in advance: a search does not need them, and who does has them in a
+    /// moment.
+    pub fn can_wait(&self, server: &ServerName) -> bool {
+        !self.are_read() && self.bytes() <= MOMENT && self.have_index(server)
+    }
+
+    /// The search index that was remembered, as it was saved; `None` also if it is damaged.
+    pub fn index(&self, server: &ServerName) -> Option<Bytes> {
+        self.0.source.as_ref()?.index(server)
     }
 
     /// The names, in their order.
     pub fn names(&self) -> Vec<Cow<'_, str>> {
-        if !self.are_read() {
-            let source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(source) = &*source {
-                return source.names().into_iter().map(Cow::Owned).collect();
-            }
+        match self.unread() {
+            Some(source) => source.names().into_iter().map(Cow::Owned).collect(),
+            None => self.iter().map(|tool| Cow::Borrowed(tool.name.as_str())).collect(),
         }
-        self.iter().map(|tool| Cow::Borrowed(tool.name.as_str())).collect()
+    }
+
+    /// Where they come from, if they are not here.
+    fn unread(&self) -> Option<&dyn ToolSource> {
+        self.0.source.as_deref().filter(|_| !self.are_read())
     }
 }
 
@@ -152,7 +185,7 @@ impl From<Vec<Tool>> for Tools {
         tools.shrink_to_fit();
         let ui = tools.iter().any(|tool| tool.ui.is_some());
         let (brief, summary) = Default::default();
-        Self(Arc::new(Shared { made: tools.into(), source: Mutex::default(), brief, summary, ui }))
+        Self(Arc::new(Shared { made: tools.into(), source: None, brief, summary, ui }))
     }
 }
 
@@ -160,10 +193,8 @@ impl Deref for Tools {
     type Target = [Tool];
 
     fn deref(&self) -> &[Tool] {
-        self.0.made.get_or_init(|| {
-            let source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner).take();
-            source.map(ToolSource::read).unwrap_or_default()
-        })
+        let read = || self.0.source.as_ref().map(|source| source.read()).unwrap_or_default();
+        self.0.made.get_or_init(read)
     }
 }
 
@@ -178,7 +209,13 @@ impl<'a> IntoIterator for &'a Tools {
 
 impl PartialEq for Tools {
     fn eq(&self, other: &Self) -> bool {
-        self.are_those(other) || **self == **other
+        match (self.unread(), other.unread()) {
+            _ if self.are_those(other) => true,
+            // A server that lists the same again need not bring what was remembered into memory.
+            (Some(source), None) => source.are(other),
+            (None, Some(source)) => source.are(self),
+            _ => **self == **other,
+        }
     }
 }
 
@@ -202,7 +239,7 @@ mod tests {
     struct Source;
 
     impl ToolSource for Source {
-        fn read(self: Box<Self>) -> Vec<Tool> {
+        fn read(&self) -> Vec<Tool> {
             ["a", "b"].map(|name| Tool::parse(Bytes::from(format!(r#"{{"name":"{name}"}}"#))).unwrap()).into()
         }
 
@@ -213,18 +250,31 @@ mod tests {
         fn are_visible(&self) -> bool {
             true
         }
+
+        fn are(&self, tools: &[Tool]) -> bool {
+            self.read() == tools
+        }
+
+        fn have_index(&self, _: &ServerName) -> bool {
+            false
+        }
+
+        fn index(&self, _: &ServerName) -> Option<Bytes> {
+            None
+        }
     }
 
     #[test]
     fn remembered_tools_are_read_when_they_are_needed_and_not_before() {
-        let read: Tools = Box::new(Source).read().into();
+        let read: Tools = Source.read().into();
         let saved = read.brief_to_save();
         let tools = Tools::later(saved.clone(), Box::new(Source));
         assert_eq!((tools.len(), tools.bytes(), tools.names().len()), (2, 24, 2));
         assert_eq!((saved.longest_name, &saved.first[..]), (Some(1), &["a".to_owned(), "b".to_owned()][..]));
         assert_eq!((tools.summary(), &*saved.summary), ("a b", "a b"));
         let clone = tools.clone();
-        assert!(!tools.are_read() && tools == clone);
+        assert!(tools == clone && tools == read && read == tools && tools != Vec::new().into());
+        assert!(!tools.are_read());
         assert_eq!((clone[1].name.as_str(), tools.brief()), ("b", read.brief()));
         assert!(tools.are_read() && tools.names() == ["a", "b"]);
     }

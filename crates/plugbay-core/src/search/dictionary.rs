@@ -61,19 +61,34 @@ impl Dictionary {
         word
     }
 
+    pub(super) fn intern_term(&mut self, term: &str) -> TermId {
+        intern_term(&mut self.terms, term)
+    }
+
+    /// Takes a word whose term is known.
+    pub(super) fn learn(&mut self, text: &str, term: TermId) {
+        self.take(text, Some(term));
+    }
+
+    fn take(&mut self, text: &str, term: Option<TermId>) {
+        if self.lexicon.get(text).is_none() {
+            let number = number(self.lexicon.len());
+            self.lexicon.insert(text, Word { number, term });
+        }
+    }
+
+    /// All terms as text, in the order of their numbers.
+    pub(super) fn terms_in_order(&self) -> Vec<&str> {
+        let mut terms: Vec<(TermId, &str)> = self.terms.iter().map(|(text, id)| (*id, &**text)).collect();
+        terms.sort_unstable();
+        terms.into_iter().map(|(_, text)| text).collect()
+    }
+
     /// Takes the words of another one, in their order. Returns the terms here by the terms there.
     pub(super) fn absorb(&mut self, other: &Self) -> Vec<TermId> {
-        let mut terms: Vec<(TermId, &str)> = other.terms.iter().map(|(text, id)| (*id, &**text)).collect();
-        terms.sort_unstable();
         let here: Vec<TermId> =
-            terms.into_iter().map(|(_, text)| intern_term(&mut self.terms, text)).collect();
-        other.lexicon.each(|text, word| {
-            if self.lexicon.get(text).is_none() {
-                let term = word.term.map(|term| here[term as usize]);
-                let number = number(self.lexicon.len());
-                self.lexicon.insert(text, Word { number, term });
-            }
-        });
+            other.terms_in_order().into_iter().map(|text| self.intern_term(text)).collect();
+        other.lexicon.each(|text, word| self.take(text, word.term.map(|term| here[term as usize])));
         here
     }
 

@@ -343,6 +343,19 @@ impl EmbeddingList {
         Self { dimensions: table.dimensions, bytes: Vec::new() }
     }
 
+    /// Embeddings as [`Self::bytes`] gave them.
+    pub(super) fn of_bytes(dimensions: usize, bytes: &[u8]) -> Self {
+        Self { dimensions, bytes: bytes.iter().map(|byte| byte.cast_signed()).collect() }
+    }
+
+    pub(super) fn bytes(&self) -> impl Iterator<Item = u8> {
+        self.bytes.iter().map(|byte| byte.cast_unsigned())
+    }
+
+    pub(super) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
     pub(super) fn heap_bytes(&self) -> usize {
         self.bytes.capacity()
     }

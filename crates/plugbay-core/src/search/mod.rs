@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 pub use document::Field;
 pub use embeddings::EmbeddingTable;
 pub use explain::{Explanation, Match, Relation};
-pub use segment::Segment;
+pub use segment::{INDEX_VERSION, Segment, StoredIndex};
 
 use self::{
     dictionary::{Dictionary, TermId},
@@ -76,7 +76,26 @@ pub struct Engine {
 pub enum ToolGroup<'a> {
     /// As they were in the engine before.
     Kept(Arc<Segment>),
+    /// As they were indexed when they were saved.
+    Stored(StoredIndex),
     New(Vec<(&'a str, &'a Tool)>),
+}
+
+impl<'a> ToolGroup<'a> {
+    /// Gives stored tools the terms of a dictionary, which gets theirs.
+    fn place(&mut self, dictionary: &mut Dictionary) {
+        *self = match std::mem::replace(self, Self::New(Vec::new())) {
+            Self::Stored(stored) => Self::Kept(Arc::new(stored.placed(dictionary))),
+            other => other,
+        };
+    }
+
+    fn new_tools(&self) -> Option<segment::Group<'_>> {
+        match self {
+            Self::New(tools) => Some(tools),
+            Self::Kept(_) | Self::Stored(_) => None,
+        }
+    }
 }
 
 /// Runs two jobs, at the same time if it can.
@@ -123,28 +142,27 @@ impl Engine {
     /// Builds the index of the groups that are new. Those that are kept are of the engine before. Returns a segment for
     /// each group.
     pub fn of_groups(
-        groups: Vec<ToolGroup<'_>>,
+        mut groups: Vec<ToolGroup<'_>>,
         before: Option<&Self>,
         table: Option<Arc<EmbeddingTable>>,
         join: Join,
     ) -> (Self, Vec<Arc<Segment>>) {
-        let new = |group: &ToolGroup<'_>| matches!(group, ToolGroup::New(_));
         let mut dictionary = before.map(|before| Arc::clone(before.index.dictionary())).unwrap_or_default();
         let mut built = Vec::new();
-        if groups.iter().any(new) {
-            let new = groups.iter().filter_map(|group| match group {
-                ToolGroup::New(tools) => Some(&tools[..]),
-                ToolGroup::Kept(_) => None,
-            });
-            let new: Vec<_> = new.collect();
+        if groups.iter().any(|group| !matches!(group, ToolGroup::Kept(_))) {
+            let mut grown = Dictionary::clone(&dictionary);
+            for group in &mut groups {
+                group.place(&mut grown);
+            }
+            let new: Vec<_> = groups.iter().filter_map(ToolGroup::new_tools).collect();
             let builder = || table.clone().map(EmbeddingsBuilder::new);
-            let (grown, segments) = segment::build_all(Dictionary::clone(&dictionary), &new, builder, join);
+            let (grown, segments) = segment::build_all(grown, &new, builder, join);
             (dictionary, built) = (Arc::new(grown), segments);
         }
         let mut built = built.into_iter();
         let segment = |group: ToolGroup<'_>| match group {
             ToolGroup::Kept(segment) => Some(segment),
-            ToolGroup::New(_) => built.next().map(Arc::new),
+            ToolGroup::Stored(_) | ToolGroup::New(_) => built.next().map(Arc::new),
         };
         let segments: Vec<Arc<Segment>> = groups.into_iter().filter_map(segment).collect();
         let index = Index::new(dictionary, segments.clone());

@@ -1,5 +1,7 @@
 //! A part of the index: the words of some neighbouring tools. It stays as it is while other tools change.
 
+mod stored;
+
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -12,6 +14,8 @@ use super::{
     words::{self, Origin},
 };
 use crate::catalog::Tool;
+
+pub use self::stored::{INDEX_VERSION, StoredIndex};
 
 /// A word of a tool, with the field it stands in.
 pub(super) type WordInField<'a> = (Field, &'a str, Word, Origin);
@@ -90,9 +94,13 @@ impl Segment {
     pub(super) fn each(&self, term: TermId, mut found: impl FnMut(u32, &FieldCounts)) {
         let Ok(at) = self.terms.binary_search(&term) else { return };
         let mut entries = Entries(&self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]);
-        let mut tool = 0;
+        let (mut tool, all) = (0u32, number(self.len()));
         while let Some((distance, counts)) = entries.next_entry() {
-            tool += distance;
+            tool = tool.saturating_add(distance);
+            // One that was stored may be damaged all the same.
+            if tool >= all {
+                return;
+            }
             found(tool, &counts);
         }
     }

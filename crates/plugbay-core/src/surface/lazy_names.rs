@@ -133,8 +133,7 @@ impl Parts {
     }
 
     fn exposure(&self, server: &ServerName) -> &Exposure {
-        static PLAIN: LazyLock<Exposure> = LazyLock::new(Exposure::default);
-        self.layout.exposures.get(server).unwrap_or(&PLAIN)
+        exposure(&self.layout, server)
     }
 
     /// The cost of many tools, if it follows from the sizes of their lists.
@@ -155,6 +154,12 @@ impl Parts {
         }
         (bytes > READ_TO_COUNT).then_some(Cost { tools, tokens: bytes / BYTES_PER_TOKEN })
     }
+}
+
+/// How a server appears.
+pub(super) fn exposure<'a>(layout: &'a Layout, server: &ServerName) -> &'a Exposure {
+    static PLAIN: LazyLock<Exposure> = LazyLock::new(Exposure::default);
+    layout.exposures.get(server).unwrap_or(&PLAIN)
 }
 
 impl Deref for LazyNames {

@@ -1,24 +1,29 @@
 //! Tools by exposed name, by place and by number. In a large catalog each server has a block of its own, which the names of
 //! the next catalog share while the server stays the same.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
-    Found, Names,
+    Found, Layout, Names,
     found::{Target, described},
-    lazy_names::Parts,
+    lazy_names::{Parts, exposure},
 };
 use crate::{
     catalog::{Tool, Tools},
     exposure::Exposure,
     name::{self, ServerName},
+    policy::Policy,
 };
 
 /// From so many tools on, servers have blocks of their own: before, to look a name up in one block takes less time.
 const MANY: usize = 5_000;
 
-/// All tools that have a name. A place is a number in the order of exposed names; the number of a tool follows the order of
-/// the catalog.
+/// All tools that have a name. A place is a number in the order of exposed names; the number of a tool is its place among
+/// those tools of its server that models may call, in the order of the catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NameTable {
     /// In the order of exposed names.
@@ -28,6 +33,10 @@ pub(super) struct NameTable {
     numbers: Numbers,
 }
 
+/// The places of the tools of each server, by their numbers; of a tool that got no name there is none. A server with a block
+/// of its own has none of these: in a block numbers are places.
+pub(super) type Numbers = HashMap<ServerName, Vec<Option<u32>>>;
+
 #[derive(Debug, PartialEq, Eq)]
 struct PlacedBlock {
     /// The place of its first tool.
@@ -35,40 +44,104 @@ struct PlacedBlock {
     block: Arc<Block>,
 }
 
-/// Tools in the order of their exposed names.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// Tools in the order of their exposed names. Those of a server that has a block of its own are made when one of them is
+/// first needed.
 struct Block {
+    /// So many tools it has, unless they turn out to be damaged where they were remembered.
+    count: u32,
+    made: OnceLock<NamedTools>,
+    source: Option<BlockSource>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct NamedTools {
     tools: Vec<Found>,
     places: HashMap<String, u32>,
 }
 
-/// Where the tool of a number stands.
-#[derive(Debug, PartialEq, Eq)]
-enum Numbers {
-    /// Its place; nowhere, if it got no name.
-    Each(Vec<Option<u32>>),
-    /// The first number of each block that has tools, in their order: in a block they go up as places do.
-    Blocks(Vec<(u32, usize)>),
-}
-
-impl Default for Numbers {
-    fn default() -> Self {
-        Self::Each(Vec::new())
-    }
+/// What a block is made of.
+struct BlockSource {
+    server: ServerName,
+    tools: Tools,
+    layout: Arc<Layout>,
+    limit: usize,
 }
 
 impl Block {
-    fn new(tools: Vec<Found>) -> Arc<Self> {
+    fn of(tools: Vec<Found>) -> Arc<Self> {
+        let count = u32::try_from(tools.len()).unwrap_or(u32::MAX);
+        Arc::new(Self { count, made: NamedTools::new(tools).into(), source: None })
+    }
+
+    fn later(source: BlockSource) -> Option<Arc<Self>> {
+        let count = u32::try_from(source.count()).ok()?;
+        Some(Arc::new(Self { count, made: OnceLock::new(), source: Some(source) }))
+    }
+
+    fn made(&self) -> &NamedTools {
+        self.made.get_or_init(|| self.source.as_ref().map(BlockSource::named).unwrap_or_default())
+    }
+
+    fn tools(&self) -> &[Found] {
+        &self.made().tools
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Block").field("count", &self.count).field("made", &self.made).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        self.made() == other.made()
+    }
+}
+
+impl Eq for Block {}
+
+impl NamedTools {
+    fn new(tools: Vec<Found>) -> Self {
         let places = (0..).zip(&tools).map(|(at, found)| (found.exposed.clone(), at)).collect();
-        Arc::new(Self { tools, places })
+        Self { tools, places }
+    }
+}
+
+impl BlockSource {
+    fn exposure(&self) -> &Exposure {
+        exposure(&self.layout, &self.server)
+    }
+
+    /// How many tools may be called.
+    fn count(&self) -> usize {
+        let policy = &self.exposure().policy;
+        if *policy == Policy::default() {
+            return self.tools.len();
+        }
+        self.tools.names().iter().filter(|name| policy.may(name)).count()
+    }
+
+    /// The tools that may be called, each with its own name behind the server's.
+    fn named(&self) -> NamedTools {
+        let (server, exposure) = (&self.server, self.exposure());
+        let allowed = self.tools.iter().filter(|tool| exposure.policy.may(&tool.name));
+        let found = |tool: &Tool| Found {
+            exposed: name::expose(server, &tool.name, self.limit),
+            target: Target::of(server, tool),
+            tool: described(tool, &exposure.describe).into_owned(),
+            mode: exposure.mode,
+            pinned: exposure.pin.matches(&tool.name),
+        };
+        NamedTools::new(allowed.map(found).collect())
     }
 }
 
 impl NameTable {
-    /// Tools in the order of their names, and the place of each number.
-    pub(super) fn of_all(tools: Vec<Found>, numbers: Vec<Option<u32>>) -> Self {
-        let blocks = vec![PlacedBlock { start: 0, block: Block::new(tools) }];
-        Self { blocks, by_server: HashMap::new(), numbers: Numbers::Each(numbers) }
+    /// Tools in the order of their names, and their numbers.
+    pub(super) fn of_all(tools: Vec<Found>, numbers: Numbers) -> Self {
+        let blocks = vec![PlacedBlock { start: 0, block: Block::of(tools) }];
+        Self { blocks, by_server: HashMap::new(), numbers }
     }
 
     /// A block for each server, if there are many tools and none has a name that depends on other servers. Blocks of
@@ -79,31 +152,28 @@ impl NameTable {
         if servers.iter().map(count).sum::<usize>() < MANY {
             return None;
         }
-        let mut next = 0;
-        let mut blocks: Vec<(String, u32, &ServerName, Arc<Block>)> = Vec::with_capacity(servers.len());
+        let mut blocks: Vec<(String, &ServerName, Arc<Block>)> = Vec::with_capacity(servers.len());
         for (server, tools, exposure) in servers {
             let kept = before.and_then(|(names, earlier)| {
                 let same = earlier.has_same(server, tools, exposure);
                 names.table.block_of(server).filter(|_| same)
             });
-            let make = || Block::new(found(server, tools, exposure, parts.limit()));
-            let block = kept.map_or_else(make, Arc::clone);
-            let first = next;
-            next += u32::try_from(block.tools.len()).ok()?;
-            blocks.push((name::before(server), first, server, block));
+            let make = || {
+                let (tools, layout) = (tools.clone(), Arc::clone(&parts.layout));
+                Block::later(BlockSource { server: server.clone(), tools, layout, limit: parts.limit() })
+            };
+            let block = kept.map_or_else(make, |kept| Some(Arc::clone(kept)))?;
+            blocks.push((name::before(server), server, block));
         }
         // No such beginning begins with another, so names stand in this order too.
         blocks.sort_by(|a, b| a.0.cmp(&b.0));
-        let with_tools = blocks.iter().zip(0..).filter(|((.., block), _)| !block.tools.is_empty());
-        let mut numbers: Vec<(u32, usize)> = with_tools.map(|((_, first, ..), at)| (*first, at)).collect();
-        numbers.sort_unstable();
         let mut start = 0;
-        let mut table = Self { numbers: Numbers::Blocks(numbers), ..Self::default() };
-        for (_, _, server, block) in blocks {
+        let mut table = Self::default();
+        for (_, server, block) in blocks {
             table.by_server.insert(server.clone(), table.blocks.len());
-            let length = u32::try_from(block.tools.len()).ok()?;
+            let count = block.count;
             table.blocks.push(PlacedBlock { start, block });
-            start += length;
+            start += count;
         }
         Some(table)
     }
@@ -119,12 +189,12 @@ impl NameTable {
 
     /// The tools of a server that has a block of its own.
     pub(super) fn of(&self, server: &ServerName) -> &[Found] {
-        self.block_of(server).map(|block| &block.tools[..]).unwrap_or_default()
+        self.block_of(server).map(|block| block.tools()).unwrap_or_default()
     }
 
     pub(super) fn get(&self, exposed: &str) -> Option<&Found> {
         let (block, at) = self.within_block(exposed)?;
-        block.block.tools.get(at as usize)
+        block.block.tools().get(at as usize)
     }
 
     /// The block of a tool, and where it stands in it.
@@ -135,61 +205,40 @@ impl NameTable {
             let (server, _) = name::split(exposed)?;
             &self.blocks[*self.by_server.get(server)?]
         };
-        Some((block, *block.block.places.get(exposed)?))
+        Some((block, *block.block.made().places.get(exposed)?))
     }
 
     pub(super) fn at(&self, place: u32) -> Option<&Found> {
         let behind = self.blocks.partition_point(|block| block.start <= place);
         // Blocks without tools stand at the same place as the next one, before it.
         let PlacedBlock { start, block } = self.blocks.get(behind.checked_sub(1)?)?;
-        block.tools.get((place - start) as usize)
+        block.tools().get((place - start) as usize)
     }
 
-    pub(super) fn numbered(&self, number: u32) -> Option<&Found> {
-        match &self.numbers {
-            Numbers::Each(places) => self.at(places.get(number as usize).copied().flatten()?),
-            Numbers::Blocks(firsts) => {
-                let behind = firsts.partition_point(|(first, _)| *first <= number);
-                let (first, at) = firsts.get(behind.checked_sub(1)?)?;
-                self.blocks[*at].block.tools.get((number - first) as usize)
-            }
+    /// The tool of a server by its number.
+    pub(super) fn numbered(&self, server: &ServerName, number: u32) -> Option<&Found> {
+        if let Some(block) = self.block_of(server) {
+            return block.tools().get(number as usize);
         }
+        self.at(self.numbers.get(server)?.get(number as usize).copied().flatten()?)
     }
 
-    pub(super) fn number(&self, exposed: &str) -> Option<u32> {
+    /// The server of a tool, and its number there.
+    pub(super) fn number(&self, exposed: &str) -> Option<(&ServerName, u32)> {
         let (block, at) = self.within_block(exposed)?;
-        match &self.numbers {
-            Numbers::Each(places) => {
-                let number = places.iter().position(|place| *place == Some(block.start + at))?;
-                u32::try_from(number).ok()
-            }
-            Numbers::Blocks(firsts) => {
-                let is_here = |(_, one): &&(u32, usize)| self.blocks[*one].start == block.start;
-                firsts.iter().find(is_here).map(|(first, _)| first + at)
-            }
-        }
+        let server = &block.block.tools().get(at as usize)?.target.server;
+        let Some(places) = self.numbers.get(server) else { return Some((server, at)) };
+        let number = places.iter().position(|place| *place == Some(block.start + at))?;
+        Some((server, u32::try_from(number).ok()?))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Found> + Clone {
-        self.blocks.iter().flat_map(|block| &block.block.tools)
+        self.blocks.iter().flat_map(|block| block.block.tools())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.blocks.last().map_or(0, |last| last.start as usize + last.block.tools.len())
+        self.blocks.last().map_or(0, |last| (last.start + last.block.count) as usize)
     }
-}
-
-/// The tools of a server that may be called, each with its own name behind the server's.
-fn found(server: &ServerName, tools: &Tools, exposure: &Exposure, limit: usize) -> Vec<Found> {
-    let allowed = tools.iter().filter(|tool| exposure.policy.may(&tool.name));
-    let found = |tool: &Tool| Found {
-        exposed: name::expose(server, &tool.name, limit),
-        target: Target::of(server, tool),
-        tool: described(tool, &exposure.describe).into_owned(),
-        mode: exposure.mode,
-        pinned: exposure.pin.matches(&tool.name),
-    };
-    allowed.map(found).collect()
 }
 
 #[cfg(test)]
@@ -236,23 +285,28 @@ mod tests {
         assert!(exposed.is_sorted() && exposed[0] == "a-b__t0");
         for (place, name) in (0..).zip(&exposed) {
             assert_eq!(table.get(name), table.at(place));
-            let number = table.number(name).unwrap();
-            assert_eq!(table.numbered(number), table.at(place), "{name}");
+            let (server, number) = table.number(name).unwrap();
+            assert_eq!(table.numbered(server, number), table.at(place), "{name}");
         }
-        // Numbers follow the catalog, in which names of servers are in order without the joint.
-        let first = |number| table.numbered(number).map(|found| found.exposed.as_str());
-        let after_a = u32::try_from(MANY).unwrap();
-        assert_eq!(
-            (first(0), first(after_a), first(after_a + 30)),
-            (Some("a__t0"), Some("a-b__t0"), Some("b__t0"))
-        );
-        assert_eq!((table.numbered(after_a + 50), table.at(after_a + 50)), (None, None));
+        let numbered = |server, number| table.numbered(&ServerName::parse(server).unwrap(), number);
+        let first = |server| numbered(server, 0).map(|found| found.exposed.as_str());
+        assert_eq!((first("a"), first("a-b"), first("z")), (Some("a__t0"), Some("a-b__t0"), None));
+        assert_eq!((numbered("b", 20), table.at(u32::try_from(MANY).unwrap() + 50)), (None, None));
         assert_eq!(snapshot.names.of(&ServerName::parse("b").unwrap()).count(), 20);
         for unknown in ["", "a", "a__", "a__t", "c__t0", "t0", "a-__t0"] {
             assert_eq!(table.get(unknown), None, "{unknown}");
         }
         exposed.dedup();
         assert_eq!(exposed.len(), MANY + 50);
+    }
+
+    #[test]
+    fn names_of_a_server_are_made_when_one_of_its_tools_is_needed() {
+        let snapshot = large();
+        assert_eq!(snapshot.names.len(), MANY + 50);
+        assert!(snapshot.names.get("b__t1").is_some() && snapshot.names.get("b__t20").is_none());
+        let made = |server| block(&snapshot, server).made.get().is_some();
+        assert_eq!((made("a"), made("a-b"), made("b")), (false, false, true));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
@@ -12,8 +12,8 @@ use super::{
     BuiltinTool, Layout, LazyNames, Resources, ToolIndex, ToolList,
     activate::cost,
     found::{Found, Target, described, with_own_pages},
-    lazy_names::Parts,
-    name_table::NameTable,
+    lazy_names::{Parts, exposure},
+    name_table::{NameTable, Numbers},
     search::Index,
     spelling::{Spelled, Spellings},
 };
@@ -69,11 +69,12 @@ impl Names {
     /// Gives each tool its name, as far as the names of others let it.
     fn with_all(self, parts: &Parts, servers: &BTreeSet<ServerName>) -> Self {
         let NameRules { limit, identifiers } = parts.rules;
-        let mut numbers = Vec::new();
+        let mut numbers = Numbers::new();
         let mut shown: Vec<NamedTool> = Vec::new();
         for allowed in allowed(&parts.catalog, &parts.layout) {
-            let number = is_for_model(allowed.1).then_some(numbers.len());
-            numbers.extend(number.map(|_| None));
+            let of_server = numbers.entry(allowed.0.clone()).or_default();
+            let number = is_for_model(allowed.1).then_some(of_server.len());
+            of_server.extend(number.map(|_| None));
             shown.push(NamedTool::new(number, allowed, &parts.resources, limit));
         }
         if identifiers {
@@ -84,8 +85,8 @@ impl Names {
         let collisions = wanted_twice(&mut shown);
         shown.retain(|one| collisions.binary_search(&one.found.exposed).is_err());
         for (place, one) in (0..).zip(&shown) {
-            if let Some(number) = one.number {
-                numbers[number] = Some(place);
+            if let (Some(number), Some(places)) = (one.number, numbers.get_mut(&one.found.target.server)) {
+                places[number] = Some(place);
             }
         }
         let table = NameTable::of_all(shown.into_iter().map(|one| one.found).collect(), numbers);
@@ -96,12 +97,12 @@ impl Names {
         self.table.get(exposed)
     }
 
-    /// A tool by its number in the catalog.
-    pub(super) fn numbered(&self, number: u32) -> Option<&Found> {
-        self.table.numbered(number)
+    /// A tool by its number among those of its server that models may call.
+    pub(super) fn numbered(&self, server: &ServerName, number: u32) -> Option<&Found> {
+        self.table.numbered(server, number)
     }
 
-    pub(super) fn number(&self, exposed: &str) -> Option<u32> {
+    pub(super) fn number(&self, exposed: &str) -> Option<(&ServerName, u32)> {
         self.table.number(exposed)
     }
 
@@ -124,6 +125,11 @@ impl Names {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Makes the names of a server that are made when they are first needed.
+    pub fn prepare(&self, server: &ServerName) {
+        let _ = self.table.of(server);
     }
 
     /// All of them as one document, written once.
@@ -212,9 +218,8 @@ pub(super) fn allowed<'a>(
     catalog: &'a Catalog,
     layout: &'a Layout,
 ) -> impl Iterator<Item = (&'a ServerName, &'a Tool, &'a Exposure)> {
-    static PLAIN: LazyLock<Exposure> = LazyLock::new(Exposure::default);
     catalog.iter().flat_map(|(server, entry)| {
-        let exposure = layout.exposures.get(server).unwrap_or(&PLAIN);
+        let exposure = exposure(layout, server);
         let tools = entry.offer.tools.iter().filter(|tool| exposure.policy.may(&tool.name));
         tools.map(move |tool| (server, tool, exposure))
     })
@@ -287,7 +292,7 @@ struct NamedTool {
     /// Its name with its server's in front.
     full: String,
     remote: bool,
-    /// Its number among tools for models.
+    /// Its number among those of its server that are for models.
     number: Option<usize>,
 }
 

@@ -10,6 +10,7 @@ use std::{
 use super::{
     Layout, LazyNames,
     found::{Found, described},
+    lazy_names::exposure,
     names::is_for_model,
 };
 use crate::{
@@ -18,7 +19,8 @@ use crate::{
     name::ServerName,
     policy::Policy,
     search::{
-        EmbeddingTable, Engine, Explanation, GROUP, Hit, Join, Segment, ToolGroup, one_after_the_other,
+        EmbeddingTable, Engine, Explanation, GROUP, Hit, Join, Segment, StoredIndex, ToolGroup,
+        one_after_the_other,
     },
 };
 
@@ -52,8 +54,8 @@ pub(super) struct Index {
 struct Made {
     /// Numbers tools in the order of the catalog.
     engine: Engine,
-    /// So a server's are together.
-    servers: BTreeMap<ServerName, Range<u32>>,
+    /// So a server's are together. In the order of names, which is that of numbers.
+    servers: Vec<(ServerName, Range<u32>)>,
     parts: Vec<MadePart>,
 }
 
@@ -81,6 +83,49 @@ impl Source {
             && self.tools.are_those(&other.tools)
             && (&self.policy, &self.describe) == (&other.policy, &other.describe)
     }
+
+    /// Whether the index of exactly these tools was remembered.
+    fn has_index(&self) -> bool {
+        self.policy == Policy::default() && self.describe.is_empty() && self.tools.have_index(&self.server)
+    }
+
+    /// That index, unless it is damaged or does not fit.
+    fn stored(&self, with_embeddings: bool) -> Option<StoredIndex> {
+        let bytes = self.tools.index(&self.server)?;
+        let fits = |stored: &StoredIndex| {
+            stored.len() == self.tools.brief().count && stored.has_embeddings() == with_embeddings
+        };
+        StoredIndex::read(&bytes).filter(fits)
+    }
+}
+
+/// The indexes that were remembered of parts that are not kept.
+fn stored<'s>(
+    sources: &'s [Vec<Source>],
+    kept: &[Option<&MadePart>],
+    with_embeddings: bool,
+    join: Join,
+) -> Vec<Option<StoredIndex>> {
+    let only = |(sources, kept): (&'s Vec<Source>, &Option<&MadePart>)| match &sources[..] {
+        [only] if kept.is_none() && only.has_index() => Some(only),
+        _ => None,
+    };
+    let parts: Vec<Option<&Source>> = sources.iter().zip(kept).map(only).collect();
+    if parts.iter().all(Option::is_none) {
+        return parts.iter().map(|_| None).collect();
+    }
+    let read = |parts: &[Option<&Source>]| -> Vec<Option<StoredIndex>> {
+        parts.iter().map(|source| (*source)?.stored(with_embeddings)).collect()
+    };
+    let (first, second) = parts.split_at(parts.len() / 2);
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    join(&mut || here = read(first), &mut || there = read(second));
+    here.append(&mut there);
+    here
+}
+
+fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 impl ToolIndex {
@@ -125,10 +170,14 @@ impl ToolIndex {
         server: Option<&ServerName>,
         table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Vec<(&Found, Hit)> {
-        let Made { engine, servers, .. } = self.index.made(table, one_after_the_other);
-        let within = server.map(|server| servers.get(server).cloned().unwrap_or_default());
-        let hits = engine.search(query, limit, within).into_iter();
-        hits.filter_map(|hit| Some((self.names.numbered(hit.tool)?, hit))).collect()
+        let made = self.index.made(table, one_after_the_other);
+        let within = server.map(|server| made.range(server).unwrap_or_default());
+        let hits = made.engine.search(query, limit, within).into_iter();
+        let found = |hit: Hit| {
+            let (server, number) = made.server_of(hit.tool)?;
+            Some((self.names.numbered(server, number)?, hit))
+        };
+        hits.filter_map(found).collect()
     }
 
     /// What was found in which words, and what meaning added.
@@ -138,9 +187,10 @@ impl ToolIndex {
         exposed: &str,
         table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Option<Explanation> {
-        let (number, found) = (self.names.number(exposed)?, self.names.get(exposed)?);
-        let engine = &self.index.made(table, one_after_the_other).engine;
-        Some(engine.explain(query, number, (found.target.server.as_str(), &found.tool)))
+        let ((server, number), found) = (self.names.number(exposed)?, self.names.get(exposed)?);
+        let made = self.index.made(table, one_after_the_other);
+        let number = made.range(server)?.nth(number as usize)?;
+        Some(made.engine.explain(query, number, (found.target.server.as_str(), &found.tool)))
     }
 }
 
@@ -173,30 +223,42 @@ impl Index {
     fn make(&self, before: Option<&Made>, table: Option<Arc<EmbeddingTable>>, join: Join) -> Made {
         let sources = self.sources();
         let kept: Vec<Option<&MadePart>> = sources.iter().map(|sources| before?.part(sources)).collect();
+        let mut stored = stored(&sources, &kept, table.is_some(), join);
+        let counted: Vec<Option<u32>> =
+            stored.iter().map(|stored| Some(count(stored.as_ref()?.len()))).collect();
         let tools: Vec<Vec<(&ServerName, Cow<'_, Tool>)>> = sources
             .iter()
-            .zip(&kept)
-            .map(|(sources, kept)| if kept.is_some() { Vec::new() } else { Self::tools(sources) })
+            .zip(kept.iter().zip(&stored))
+            .map(|(sources, known)| if let (None, None) = known { Self::tools(sources) } else { Vec::new() })
             .collect();
-        let groups = tools.iter().zip(&kept).map(|(tools, kept)| match kept {
-            Some(part) => ToolGroup::Kept(Arc::clone(&part.segment)),
-            None => ToolGroup::New(tools.iter().map(|(server, tool)| (server.as_str(), &**tool)).collect()),
+        let groups = tools.iter().zip(&kept).zip(&mut stored).map(|((tools, kept), stored)| {
+            match (kept, stored.take()) {
+                (Some(part), _) => ToolGroup::Kept(Arc::clone(&part.segment)),
+                (None, Some(stored)) => ToolGroup::Stored(stored),
+                (None, None) => {
+                    ToolGroup::New(tools.iter().map(|(server, tool)| (server.as_str(), &**tool)).collect())
+                }
+            }
         });
         let (engine, segments) =
             Engine::of_groups(groups.collect(), before.map(|before| &before.engine), table, join);
         let counts = |at: usize| -> Vec<u32> {
-            let count =
+            let of =
                 |source: &Source| tools[at].iter().filter(|(server, _)| **server == source.server).count();
-            let count = |source| u32::try_from(count(source)).unwrap_or(u32::MAX);
-            kept[at].map_or_else(|| sources[at].iter().map(count).collect(), |part| part.counts.clone())
+            match (kept[at], counted[at]) {
+                (Some(part), _) => part.counts.clone(),
+                (None, Some(count)) => vec![count],
+                (None, None) => sources[at].iter().map(|source| count(of(source))).collect(),
+            }
         };
         let counts: Vec<Vec<u32>> = (0..sources.len()).map(counts).collect();
-        let mut servers = BTreeMap::new();
         let mut next = 0;
-        for (source, count) in sources.iter().flatten().zip(counts.iter().flatten()) {
-            servers.insert(source.server.clone(), next..next + count);
+        let range = |(source, count): (&Source, &u32)| {
+            let start = next;
             next += count;
-        }
+            (source.server.clone(), start..next)
+        };
+        let servers = sources.iter().flatten().zip(counts.iter().flatten()).map(range).collect();
         let made = |((sources, counts), segment): ((Vec<Source>, Vec<u32>), Arc<Segment>)| MadePart {
             sources,
             counts,
@@ -209,13 +271,13 @@ impl Index {
     /// The servers in their order, those of small ones together.
     fn sources(&self) -> Vec<Vec<Source>> {
         let mut parts: Vec<(usize, Vec<Source>)> = Vec::new();
-        let plain = Exposure::default();
         for (server, entry) in self.catalog.iter() {
-            let Exposure { policy, describe, .. } = self.layout.exposures.get(server).unwrap_or(&plain);
+            let Exposure { policy, describe, .. } = exposure(&self.layout, server);
             let tools = entry.offer.tools.clone();
-            let count = tools.len();
             let source =
                 Source { server: server.clone(), tools, policy: policy.clone(), describe: describe.clone() };
+            // An index that was remembered is a part of its own.
+            let count = if source.has_index() { GROUP } else { source.tools.len() };
             match parts.last_mut().filter(|(size, _)| *size < GROUP && count < GROUP) {
                 Some((size, part)) => {
                     *size += count;
@@ -239,11 +301,149 @@ impl Index {
 }
 
 impl Made {
+    /// The numbers of a server's tools.
+    fn range(&self, server: &ServerName) -> Option<Range<u32>> {
+        let at = self.servers.binary_search_by(|(name, _)| name.cmp(server)).ok()?;
+        Some(self.servers[at].1.clone())
+    }
+
+    /// The server of a tool, and its number there.
+    fn server_of(&self, tool: u32) -> Option<(&ServerName, u32)> {
+        let at = self.servers.partition_point(|(_, range)| range.end <= tool);
+        let (server, range) = self.servers.get(at)?;
+        Some((server, tool.checked_sub(range.start)?))
+    }
+
     /// The part that was made of the same.
     fn part(&self, sources: &[Source]) -> Option<&MadePart> {
         let same = |part: &&MadePart| {
             part.sources.len() == sources.len() && part.sources.iter().zip(sources).all(|(a, b)| a.is_same(b))
         };
         self.parts.iter().find(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::{
+        catalog::{Change, Offer, ToolSource},
+        era::Era,
+        policy::Patterns,
+        surface::Snapshot,
+    };
+
+    /// Tools with an index that was remembered: the right one, or that of other tools.
+    struct Source {
+        tools: Vec<Tool>,
+        index: Vec<u8>,
+    }
+
+    impl ToolSource for Source {
+        fn read(&self) -> Vec<Tool> {
+            self.tools.clone()
+        }
+
+        fn names(&self) -> Vec<String> {
+            self.tools.iter().map(|tool| tool.name.clone()).collect()
+        }
+
+        fn are_visible(&self) -> bool {
+            true
+        }
+
+        fn are(&self, tools: &[Tool]) -> bool {
+            self.tools == tools
+        }
+
+        fn have_index(&self, _: &ServerName) -> bool {
+            true
+        }
+
+        fn index(&self, _: &ServerName) -> Option<Bytes> {
+            Some(self.index.clone().into())
+        }
+    }
+
+    fn name(server: &str) -> ServerName {
+        ServerName::parse(server).unwrap()
+    }
+
+    fn tools(server: &str, count: usize) -> Vec<Tool> {
+        let tool = |number| {
+            let definition = format!(
+                r#"{{"name":"t{number:04}","description":"{server} thing{} word{}"}}"#,
+                number % 13,
+                number % 7
+            );
+            Tool::parse(Bytes::from(definition)).unwrap()
+        };
+        (0..count).map(tool).collect()
+    }
+
+    /// Three servers; the second and third have indexes that were remembered, made of so many of their tools.
+    fn snapshot(count: usize, indexed: Option<usize>, layout: Layout) -> Snapshot {
+        let mut catalog = Catalog::default();
+        for (server, count) in [("alpha", 3), ("beta", count), ("gamma", count)] {
+            let listed: Tools = tools(server, count).into();
+            let listed = match indexed.filter(|_| server != "alpha") {
+                Some(indexed) => {
+                    let index = StoredIndex::write(server, &listed[..indexed], None);
+                    let source = Source { tools: listed.to_vec(), index };
+                    Tools::later(listed.brief_to_save(), Box::new(source))
+                }
+                None => listed,
+            };
+            let offer = Offer::new(Era::Legacy, None, None, Vec::new()).with_tools(listed);
+            catalog = catalog.apply(Change::Remembered(name(server), Arc::new(offer)));
+        }
+        Snapshot::new(Arc::new(catalog), Arc::new(Layout { name_limit: 64, ..layout }), true)
+    }
+
+    fn found(snapshot: &Snapshot, query: &str) -> Vec<(String, f32)> {
+        let hits = snapshot.tool_index.search(query, 9, None, || None);
+        hits.into_iter().map(|(found, hit)| (found.exposed.clone(), hit.score)).collect()
+    }
+
+    fn read(snapshot: &Snapshot) -> [bool; 2] {
+        ["beta", "gamma"].map(|server| snapshot.catalog.get(&name(server)).unwrap().offer.tools.are_read())
+    }
+
+    #[test]
+    fn a_search_with_remembered_indexes_reads_the_tools_of_servers_that_it_finds() {
+        for count in [40, 3000] {
+            let (fresh, stored) =
+                (snapshot(count, None, Layout::default()), snapshot(count, Some(count), Layout::default()));
+            stored.tool_index.prepare(|| None);
+            assert_eq!(read(&stored), [false, false]);
+            assert_eq!(found(&stored, "beta thing5"), found(&fresh, "beta thing5"));
+            // Names of a small catalog may depend on each other.
+            assert_eq!(read(&stored), [true, count == 40]);
+            for query in ["gamma word3 thing2", "alpha", "t0007", "thing1 word1. beta word2"] {
+                assert_eq!(found(&stored, query), found(&fresh, query), "{query}");
+            }
+            let explained = |snapshot: &Snapshot| {
+                let explained = snapshot.tool_index.explain("thing5", "gamma__t0005", || None).unwrap();
+                serde_json::to_string(&explained).unwrap()
+            };
+            assert_eq!(explained(&stored), explained(&fresh));
+        }
+    }
+
+    #[test]
+    fn an_index_that_does_not_fit_the_tools_is_made_anew() {
+        let fresh = snapshot(40, None, Layout::default());
+        let wrong = snapshot(40, Some(39), Layout::default());
+        assert_eq!(found(&wrong, "gamma thing2"), found(&fresh, "gamma thing2"));
+        // Neither is one used of which some tools may not be called.
+        let policy = Policy { deny: Patterns::compile(["t0002"]).unwrap(), ..Policy::default() };
+        let exposures = [(name("beta"), Exposure { policy, ..Exposure::default() })];
+        let layout = || Layout { exposures: exposures.clone().into(), ..Layout::default() };
+        let (fresh, stored) = (snapshot(40, None, layout()), snapshot(40, Some(40), layout()));
+        for query in ["beta thing2", "gamma thing2"] {
+            assert_eq!(found(&stored, query), found(&fresh, query));
+        }
     }
 }

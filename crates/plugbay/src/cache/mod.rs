@@ -93,11 +93,11 @@ impl Cache {
                 return CachedLists::Absent;
             }
         };
-        let Some(lists) = stored.lists(&path) else {
+        let Some((lists, is_older)) = stored.lists_and_age(&path) else {
             move_aside(&path);
             return CachedLists::Absent;
         };
-        if stored.is_older() && !matches!(lists, CachedLists::Absent) {
+        if is_older && !matches!(lists, CachedLists::Absent) {
             self.save(server, identity, Saved::Again);
         }
         lists
@@ -165,7 +165,9 @@ impl Write for Job {
             Some(CachedLists::Lists(lists)) => lists,
             _ => Vec::new(),
         };
-        let Some(content) = stored::render(&self.server, &merged(lists, &self.saved)) else { return Ok(()) };
+        let Some(content) = stored::render(&self.server, &merged(lists, &self.saved), &before) else {
+            return Ok(());
+        };
         if before.is(&content) {
             return Ok(());
         }
@@ -193,7 +195,7 @@ fn merged(lists: Vec<KnownList>, saved: &Saved) -> Vec<KnownList> {
 #[cfg(fuzzing)]
 pub(crate) fn rewritten(content: &[u8]) -> Option<Vec<u8>> {
     match Stored::from(content.to_vec()).lists(Path::new(""))? {
-        CachedLists::Lists(lists) => stored::render("", &lists),
+        CachedLists::Lists(lists) => stored::render("", &lists, &Stored::default()),
         CachedLists::Absent | CachedLists::NoAnswer => None,
     }
 }

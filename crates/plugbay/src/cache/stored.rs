@@ -1,6 +1,7 @@
 //! One cache file: a line that says the format, the head, and behind it the tools.
 //!
-//! `{"format":6,"head":LENGTH}`, a newline, a JSON object of that length, then for each list an index and definitions.
+//! `{"format":6,"head":LENGTH}`, a newline, a JSON object of that length, then for each list an index, definitions, and
+//! if it is long a search index.
 
 use std::{
     fs::File,
@@ -16,13 +17,13 @@ use super::{
     CachedLists, KnownList,
     head::{Head, StoredList, StoredOffer, Texts},
     older,
-    stored_tools::{Body, ToolsPlace},
+    stored_tools::{Body, SavedTools, ToolsPlace},
 };
 use crate::files::own;
 
 pub(super) const FORMAT: u32 = 6;
 /// A file of up to so many bytes is read whole.
-const SMALL: u64 = 64 << 10;
+pub(super) const SMALL: u64 = 64 << 10;
 /// A larger file is not read.
 const LARGEST: u64 = 256 << 20;
 /// The first line is no longer than this.
@@ -93,33 +94,49 @@ impl Stored {
 
     /// What it has; `None` if it is damaged.
     pub(super) fn lists(&self, path: &Path) -> Option<CachedLists> {
-        let Some((start, FirstLine { head, .. })) = first_line(&self.beginning) else {
-            return older::parse(&self.beginning);
-        };
+        self.lists_and_age(path).map(|(lists, _)| lists)
+    }
+
+    /// The same, and whether an earlier version has written it, so that it should be written anew.
+    pub(super) fn lists_and_age(&self, path: &Path) -> Option<(CachedLists, bool)> {
+        if first_line(&self.beginning).is_none() {
+            return older::parse(&self.beginning).map(|lists| (lists, self.is_older()));
+        }
+        let (head, body) = self.parts()?;
+        let lacks_index = head.lists.iter().any(|list| list.tools.lacks_index());
+        let known = |list: StoredList<'_>| list.offer.known_list(list.tools.tools(&body, path)?);
+        let lists = head.lists.into_iter().map(known).collect::<Option<Vec<_>>>()?;
+        let lists = if lists.is_empty() { CachedLists::NoAnswer } else { CachedLists::Lists(lists) };
+        Some((lists, lacks_index))
+    }
+
+    /// The head, and what stands behind it; `None` if they are damaged.
+    fn parts(&self) -> Option<(Head<'_>, Body)> {
+        let (start, FirstLine { head, .. }) = first_line(&self.beginning)?;
         let end = start.checked_add(head)?;
         let body = match &self.file {
             Some(file) => Body::Open { file: file.try_clone().ok()?, start: end as u64 },
             None => Body::Read(self.beginning.get(end..).map(|_| self.beginning.slice(end..))?),
         };
-        let head: Head<'_> = serde_json::from_slice(self.beginning.get(start..end)?).ok()?;
-        let known = |list: StoredList<'_>| list.offer.known_list(list.tools.tools(&body, path)?);
-        let lists = head.lists.into_iter().map(known).collect::<Option<Vec<_>>>()?;
-        Some(if lists.is_empty() { CachedLists::NoAnswer } else { CachedLists::Lists(lists) })
+        Some((serde_json::from_slice(self.beginning.get(start..end)?).ok()?, body))
     }
 
     /// Whether a file that was read whole cannot be used.
     pub(super) fn is_damaged(&self) -> bool {
-        let Some((start, FirstLine { head, .. })) = first_line(&self.beginning) else {
+        if first_line(&self.beginning).is_none() {
             return self.lists(Path::new("")).is_none();
-        };
-        let is_whole = || {
-            let end = start.checked_add(head)?;
-            let body = Body::Read(self.beginning.get(end..).map(|_| self.beginning.slice(end..))?);
-            let head: Head<'_> = serde_json::from_slice(self.beginning.get(start..end)?).ok()?;
-            let read = |list: StoredList<'_>| list.offer.known_list(list.tools.read(&body)?.into());
-            head.lists.into_iter().map(read).collect::<Option<Vec<_>>>()
-        };
-        is_whole().is_none()
+        }
+        let Some((head, body)) = self.parts() else { return true };
+        let read = |list: StoredList<'_>| list.offer.known_list(list.tools.read(&body)?.into());
+        head.lists.into_iter().map(read).collect::<Option<Vec<_>>>().is_none()
+    }
+
+    /// The tools of a file that is being replaced.
+    fn saved_tools(&self) -> Vec<SavedTools> {
+        let Some((head, body)) = self.parts() else { return Vec::new() };
+        let saved =
+            |list: StoredList<'_>| body.try_clone().ok().map(|body| SavedTools { place: list.tools, body });
+        head.lists.into_iter().filter_map(saved).collect()
     }
 
     /// Whether a file that was read whole has this content.
@@ -175,12 +192,13 @@ fn first_line(file: &[u8]) -> Option<(usize, FirstLine)> {
     (first.format == FORMAT).then_some((line.len(), first))
 }
 
-/// The content of the file of a server.
-pub(super) fn render(server: &str, lists: &[KnownList]) -> Option<Vec<u8>> {
+/// The content of the file of a server. What is made of the same tools is taken from the file before.
+pub(super) fn render(server: &str, lists: &[KnownList], before: &Stored) -> Option<Vec<u8>> {
+    let saved = before.saved_tools();
     let texts: Vec<Texts> = lists.iter().map(Texts::of).collect();
     let mut body = Vec::new();
     let stored = lists.iter().zip(&texts).map(|(list, texts)| {
-        let tools = ToolsPlace::write(&list.offer.tools, &mut body)?;
+        let tools = ToolsPlace::write(server, &list.offer.tools, &mut body, &saved)?;
         Some(StoredList { tools, offer: StoredOffer::of(list, texts) })
     });
     let lists = stored.collect::<Option<Vec<_>>>()?;

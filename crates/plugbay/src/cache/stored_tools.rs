@@ -1,4 +1,5 @@
-//! The tools in a cache file: an index with their names and places, then the definitions. Read when they are needed.
+//! The tools in a cache file: an index with their names and places, then the definitions, then their search index. Read when
+//! they are needed.
 
 use std::{
     fs::File,
@@ -8,10 +9,15 @@ use std::{
 };
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use plugbay_core::catalog::{Tool, ToolPlaces, ToolSource, Tools, ToolsBrief};
+use plugbay_core::{
+    catalog::{Tool, ToolPlaces, ToolSource, Tools, ToolsBrief},
+    name::ServerName,
+    search::{INDEX_VERSION, StoredIndex},
+};
 use serde::{Deserialize, Serialize};
 
-use super::move_aside;
+use super::{move_aside, stored::SMALL};
+use crate::embeddings;
 
 /// Where the tools of a list are, behind the head, and what is known of them without reading them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,6 +34,19 @@ pub(super) struct ToolsPlace {
     /// The length of the index. The definitions follow it.
     index: u64,
     /// Of index and definitions.
+    checksum: u64,
+    /// Of lists that are worth it. Earlier versions know nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    search: Option<SearchPlace>,
+}
+
+/// The search index of a list, behind its definitions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SearchPlace {
+    version: u32,
+    /// The name under which the tools were indexed.
+    server: String,
+    length: u64,
     checksum: u64,
 }
 
@@ -70,7 +89,7 @@ impl Body {
         }
     }
 
-    fn try_clone(&self) -> io::Result<Self> {
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Read(bytes) => Self::Read(bytes.clone()),
             Self::Open { file, start } => Self::Open { file: file.try_clone()?, start: *start },
@@ -79,8 +98,14 @@ impl Body {
 }
 
 impl ToolsPlace {
-    /// Adds tools to what stands behind the head; `None` if they cannot be saved.
-    pub(super) fn write(tools: &Tools, body: &mut Vec<u8>) -> Option<Self> {
+    /// Adds tools to what stands behind the head; `None` if they cannot be saved. An index of the same tools in the file before
+    /// is taken as it is.
+    pub(super) fn write(
+        server: &str,
+        tools: &Tools,
+        body: &mut Vec<u8>,
+        before: &[SavedTools],
+    ) -> Option<Self> {
         let place = |tool: &Tool| Some((u32::try_from(tool.definition.len()).ok()?, tool.places().numbers()));
         let places = tools.iter().map(place).collect::<Option<Vec<_>>>()?;
         let names = tools.iter().map(|tool| tool.name.clone()).collect();
@@ -93,7 +118,41 @@ impl ToolsPlace {
         let (ui, visible) = (tools.have_ui(), !tools.have_hidden());
         let checksum = checksum(&body[start..]);
         let brief = tools.brief_to_save();
-        Some(Self { brief, ui, visible, start: start as u64, index: index as u64, checksum })
+        let mut place =
+            Self { brief, ui, visible, start: start as u64, index: index as u64, checksum, search: None };
+        if place.is_worth_an_index() {
+            let known = before.iter().find_map(|saved| saved.index_of(&place, server));
+            let index =
+                known.unwrap_or_else(|| StoredIndex::write(server, tools, embeddings::table()).into());
+            place.search = Some(SearchPlace {
+                version: INDEX_VERSION,
+                server: server.to_owned(),
+                length: index.len() as u64,
+                checksum: self::checksum(&index),
+            });
+            body.put_slice(&index);
+        }
+        Some(place)
+    }
+
+    /// Whether their search index is saved: that of few tools is soon made, and lists with apps are read at once.
+    fn is_worth_an_index(&self) -> bool {
+        !self.ui && self.brief.bytes as u64 > SMALL
+    }
+
+    /// Whether an earlier version has saved these without an index that can be used.
+    pub(super) fn lacks_index(&self) -> bool {
+        self.is_worth_an_index() && self.search.as_ref().is_none_or(|search| search.version < INDEX_VERSION)
+    }
+
+    fn search_of(&self, server: &str) -> Option<&SearchPlace> {
+        self.search.as_ref().filter(|search| search.version == INDEX_VERSION && search.server == server)
+    }
+
+    fn read_index(&self, server: &str, body: &Body) -> Option<Bytes> {
+        let search = self.search_of(server)?;
+        let index = body.read(self.start.checked_add(self.length())?, search.length).ok()?;
+        (checksum(&index) == search.checksum).then_some(index)
     }
 
     /// The tools, to be read when they are needed. `None` if they are damaged, as far as that is seen at once.
@@ -138,6 +197,20 @@ impl ToolsPlace {
     }
 }
 
+/// Tools of a file that is being replaced.
+pub(super) struct SavedTools {
+    pub(super) place: ToolsPlace,
+    pub(super) body: Body,
+}
+
+impl SavedTools {
+    /// The index that a server's tools have here, if they are the same.
+    fn index_of(&self, tools: &ToolsPlace, server: &str) -> Option<Bytes> {
+        let same = (self.place.checksum, self.place.length()) == (tools.checksum, tools.length());
+        self.place.read_index(server, &self.body).filter(|_| same)
+    }
+}
+
 struct Source {
     place: ToolsPlace,
     body: Body,
@@ -145,7 +218,7 @@ struct Source {
 }
 
 impl ToolSource for Source {
-    fn read(self: Box<Self>) -> Vec<Tool> {
+    fn read(&self) -> Vec<Tool> {
         // Without them the server has no tools until it lists again.
         self.place.read(&self.body).unwrap_or_else(|| {
             move_aside(&self.path);
@@ -162,10 +235,34 @@ impl ToolSource for Source {
     fn are_visible(&self) -> bool {
         self.place.visible
     }
+
+    fn are(&self, tools: &[Tool]) -> bool {
+        let ToolsPlace { brief, start, index, .. } = &self.place;
+        let bytes: usize = tools.iter().map(|tool| tool.definition.len()).sum();
+        if (brief.count, brief.bytes) != (tools.len(), bytes) {
+            return false;
+        }
+        let Ok(saved) = self.body.read(start.saturating_add(*index), bytes as u64) else { return false };
+        let mut rest = &saved[..];
+        // Each is one JSON object, so the same bytes are the same definitions.
+        tools.iter().all(|tool| {
+            let (here, behind) = rest.split_at(tool.definition.len());
+            rest = behind;
+            here == tool.definition
+        })
+    }
+
+    fn have_index(&self, server: &ServerName) -> bool {
+        self.place.search_of(server.as_str()).is_some()
+    }
+
+    fn index(&self, server: &ServerName) -> Option<Bytes> {
+        self.place.read_index(server.as_str(), &self.body)
+    }
 }
 
 /// Tells a damaged file; against somebody who wants to deceive it does not help.
-fn checksum(bytes: &[u8]) -> u64 {
+pub(super) fn checksum(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
     let (words, rest) = bytes.as_chunks::<8>();

@@ -5,6 +5,7 @@ use plugbay_core::{
     catalog::{LeftOut, Tool},
     era::Era,
     extension::Extensions,
+    search::StoredIndex,
 };
 
 use super::*;
@@ -219,7 +220,8 @@ fn the_tools_of_a_large_cache_file_are_read_when_they_are_needed() {
     other.finish();
     assert!(!tools.are_read());
     assert_eq!(lists[0].offer, many(2000));
-    assert!(tools.are_read());
+    assert!(!tools.are_read());
+    assert_eq!((tools[1999].name.as_str(), tools.are_read()), ("tool1999", true));
 }
 
 #[test]
@@ -233,8 +235,9 @@ fn tools_that_are_damaged_in_the_cache_are_never_shown() {
         cache.finish();
         assert_eq!(inspect(folder.path()).damaged, Vec::<PathBuf>::new());
         let mut file = fs::read(&path).unwrap();
-        let at = file.len() - 20;
-        file[at] ^= 1;
+        let last = format!("\"name\":\"tool{:04}\"", count - 1);
+        let at = file.windows(last.len()).position(|part| part == last.as_bytes()).unwrap();
+        file[at + 3] ^= 1;
         fs::write(&path, &file).unwrap();
         assert_eq!(inspect(folder.path()).damaged, std::slice::from_ref(&path));
         let CachedLists::Lists(lists) = load(&cache, "x") else { panic!() };
@@ -324,4 +327,129 @@ fn a_cache_file_with_impossible_places_is_damaged() {
         }
         assert!(!path.exists());
     }
+}
+
+/// The head of the file of [`many`] tools, and what stands behind it.
+fn parts(file: &[u8]) -> (String, Vec<u8>) {
+    let line = file.split(|byte| *byte == b'\n').next().unwrap();
+    let head = serde_json::from_slice::<serde_json::Value>(line).unwrap()["head"].as_u64().unwrap();
+    let (start, end) = (line.len() + 1, line.len() + 1 + usize::try_from(head).unwrap());
+    (String::from_utf8(file[start..end].to_vec()).unwrap(), file[end..].to_vec())
+}
+
+fn put_together(head: &str, body: &[u8]) -> Vec<u8> {
+    [format!("{{\"format\":6,\"head\":{}}}\n{head}", head.len()).as_bytes(), body].concat()
+}
+
+/// Saves [`many`] tools as those of the server `s`, and returns the file and its content.
+fn saved_many(folder: &Path) -> (PathBuf, Vec<u8>) {
+    let mut cache = Cache::new(Some(folder.to_owned()));
+    let saved = Saved::List { declared: kind(POOR), offer: many(2000), confirmed: 1 };
+    cache.save(&ServerName::parse("s").unwrap(), "x", saved);
+    cache.finish();
+    let path = folder.join("servers/x.json");
+    let content = fs::read(&path).unwrap();
+    (path, content)
+}
+
+/// What a loaded list has of an index, as this server's.
+fn index_of(folder: &Path, server: &str) -> Option<Bytes> {
+    let CachedLists::Lists(lists) = load(&Cache::new(Some(folder.to_owned())), "x") else { panic!() };
+    let (tools, server) = (&lists[0].offer.tools, ServerName::parse(server).unwrap());
+    let index = tools.index(&server);
+    assert!(!tools.are_read() && (index.is_none() || tools.have_index(&server)));
+    index
+}
+
+#[test]
+fn the_search_index_of_a_long_list_is_saved_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, content) = saved_many(folder.path());
+    let expected = StoredIndex::write("s", &many(2000).tools, crate::embeddings::table());
+    assert_eq!(index_of(folder.path(), "s").unwrap(), expected);
+    assert_eq!(index_of(folder.path(), "another"), None, "its name is among the words");
+    // A short one is soon made.
+    let mut cache = Cache::new(Some(folder.path().to_owned()));
+    cache.save(&ServerName::parse("s").unwrap(), "short", list(POOR, BIG, 1));
+    cache.finish();
+    let short = fs::read_to_string(folder.path().join("servers/short.json")).unwrap();
+    assert!(!short.contains("\"search\"") && parts(&content).0.contains("\"search\""));
+}
+
+#[test]
+fn a_search_index_in_the_cache_that_is_damaged_or_newer_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, content) = saved_many(folder.path());
+    let (head, body) = parts(&content);
+    let mut damaged = content.clone();
+    let at = damaged.len() - 10;
+    damaged[at] ^= 1;
+    let newer = head.replacen("\"search\":{\"version\":1", "\"search\":{\"version\":2", 1);
+    let cut = &content[..content.len() - 10];
+    for content in [damaged, put_together(&newer, &body), cut.to_vec()] {
+        fs::write(&path, &content).unwrap();
+        assert_eq!(index_of(folder.path(), "s"), None);
+        // The tools are there all the same, and nobody has touched the file.
+        assert_eq!(fs::read(&path).unwrap(), content);
+        let CachedLists::Lists(lists) = load(&Cache::new(Some(folder.path().to_owned())), "x") else {
+            panic!()
+        };
+        assert_eq!(lists[0].offer, many(2000));
+    }
+}
+
+#[test]
+fn a_list_that_was_saved_without_a_search_index_gets_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, content) = saved_many(folder.path());
+    let (head, body) = parts(&content);
+    let older = head.replacen("\"search\":{\"version\":1", "\"search\":{\"version\":0", 1);
+    let start = head.find(",\"search\":{").unwrap();
+    let end = start + head[start..].find('}').unwrap() + 1;
+    let without = format!("{}{}", &head[..start], &head[end..]);
+    for head in [older, without] {
+        fs::write(&path, put_together(&head, &body)).unwrap();
+        assert_eq!(index_of(folder.path(), "s"), None);
+        assert_eq!(fs::read(&path).unwrap(), content, "written anew in the background");
+    }
+}
+
+#[test]
+fn a_search_index_is_made_anew_only_for_another_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, content) = saved_many(folder.path());
+    let (head, body) = parts(&content);
+    let save = |count, confirmed| {
+        let mut cache = Cache::new(Some(folder.path().to_owned()));
+        let saved = Saved::List { declared: kind(POOR), offer: many(count), confirmed };
+        cache.save(&ServerName::parse("s").unwrap(), "x", saved);
+        cache.finish();
+    };
+    // An index that is whole, but not the one that would be made.
+    let index = index_of(folder.path(), "s").unwrap();
+    let other = StoredIndex::write("s", &many(2000).tools, None);
+    let sum = |bytes: &[u8]| stored_tools::checksum(bytes).to_string();
+    let head = head.replacen(&sum(&index), &sum(&other), 1);
+    let head =
+        head.replacen(&format!("\"length\":{}", index.len()), &format!("\"length\":{}", other.len()), 1);
+    fs::write(&path, put_together(&head, &[&body[..body.len() - index.len()], &other].concat())).unwrap();
+    assert_eq!(index_of(folder.path(), "s").unwrap(), other);
+    save(2000, 2);
+    assert_eq!(index_of(folder.path(), "s").unwrap(), other, "kept");
+    save(1999, 3);
+    let expected = StoredIndex::write("s", &many(1999).tools, crate::embeddings::table());
+    assert_eq!(index_of(folder.path(), "s").unwrap(), expected);
+}
+
+#[test]
+fn a_server_that_lists_the_same_again_leaves_the_cached_tools_unread() {
+    let folder = tempfile::tempdir().unwrap();
+    saved_many(folder.path());
+    let CachedLists::Lists(lists) = load(&Cache::new(Some(folder.path().to_owned())), "x") else { panic!() };
+    assert!(lists[0].offer == many(2000) && lists[0].offer != many(1999));
+    let mut other = many(2000).tools.to_vec();
+    let changed = String::from_utf8(other[7].definition.to_vec()).unwrap().replacen("d\\u", "e\\u", 1);
+    other[7] = Tool::parse(Bytes::from(changed)).unwrap();
+    assert!(lists[0].offer.tools != other.into());
+    assert!(!lists[0].offer.tools.are_read());
 }

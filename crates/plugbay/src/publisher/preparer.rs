@@ -31,7 +31,7 @@ struct Told {
     ambiguous: Vec<String>,
 }
 
-/// Reads the tools that nobody has needed yet.
+/// Reads the tools that nobody has needed yet and that would take longer than a moment.
 fn read_tools(snapshot: &Snapshot) {
     let unread = snapshot.catalog.unread_tools();
     let (first, second) = unread.split_at(unread.len() / 2);
@@ -76,6 +76,11 @@ impl Preparer {
                 snapshot.tool_index.prepare_by(embeddings::table, at_once);
             }
             self.warn(&snapshot);
+            for (server, entry) in snapshot.catalog.iter() {
+                if !entry.offer.tools.can_wait(server) {
+                    snapshot.names.prepare(server);
+                }
+            }
         }
     }
 
