@@ -25,6 +25,7 @@ pub mod observe;
 pub mod pending;
 pub mod policy;
 pub mod profile;
+pub mod result_value;
 pub mod scope;
 pub mod search;
 pub mod secret;
