@@ -10,6 +10,7 @@ mod tests;
 use std::{borrow::Cow, fmt, fmt::Write};
 
 pub use definition::{Cleaned, clean_definition, is_plain};
+pub(crate) use definition::{string_start, string_text};
 
 /// A kind of hidden characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

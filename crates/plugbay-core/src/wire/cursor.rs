@@ -31,6 +31,11 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
+    /// Moves on to where something else has found that a value begins or ends.
+    pub(crate) fn move_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
     /// The next byte that is not white space, left in place.
     pub(crate) fn peek(&mut self) -> Result<u8, ScanError> {
         while let Some(byte) = self.bytes.get(self.at) {
@@ -92,13 +97,16 @@ impl<'a> Cursor<'a> {
         Ok(start..self.at)
     }
 
-    /// The same for a value that has been checked before: of an object or array only the end is looked for.
+    /// The same for a value that has been checked before: only its end is looked for.
     pub(crate) fn checked_value(&mut self) -> Result<Span, ScanError> {
-        if !matches!(self.peek()?, b'{' | b'[') {
-            return self.value(0);
-        }
+        let first = self.peek()?;
         let start = self.at;
-        self.at = skip::container_end(self.bytes, start).ok_or(ScanError::Truncated)?;
+        let end = match first {
+            b'"' => skip::string_end(self.bytes, start),
+            b'{' | b'[' => skip::container_end(self.bytes, start),
+            _ => return self.value(0),
+        };
+        self.at = end.ok_or(ScanError::Truncated)?;
         Ok(start..self.at)
     }
 
@@ -255,6 +263,11 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
+    /// Counts elements that were passed without it; the cursor stands before the next one, or before the end.
+    pub(crate) fn pass(&mut self, elements: usize) {
+        self.count += elements;
+    }
+
     /// Enters an object or an array, whichever begins with this byte. `depth` is how deep it stands.
     pub(crate) fn open(cursor: &mut Cursor<'_>, open: u8, depth: u32) -> Result<Self, ScanError> {
         cursor.expect(open)?;

@@ -15,7 +15,7 @@ mod letters;
 mod masks;
 mod queue;
 mod scan;
-mod skip;
+pub(crate) mod skip;
 mod sse;
 pub mod write;
 

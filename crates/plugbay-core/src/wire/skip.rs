@@ -1,7 +1,7 @@
-//! Finds the end of a value that has been checked before, 64 bytes at a time.
+//! Moves on in JSON without a look at what is passed, 64 bytes at a time.
 //!
-//! A message is checked once, by [`super::scan`]. Later passes only look for a few members, and a large value between
-//! them must not cost as much as the check.
+//! A message is checked once, by [`super::scan`]. Later passes look for a few members, and a large value between them
+//! must not cost as much as the check. Text that is no JSON ends somewhere, and the strict cursor behind it says so.
 
 #![expect(
     clippy::inline_always,
@@ -9,60 +9,134 @@
 )]
 
 use fearless_simd::{Level, Simd, dispatch};
+use memchr::memchr2;
 
 use super::{
     masks::Block,
     scan::{bits, escaped, parity},
 };
 
-/// The place behind the object or array that begins at `start`. It must be JSON: only its brackets are counted.
-/// `None` if it has no end.
-pub(super) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let text = bytes.get(start..)?;
-    dispatch!(Level::new(), simd => end_of_first(simd, text)).map(|end| start + end)
+/// The end of the string that begins at `at`, behind its closing quote.
+pub(crate) fn string_end(json: &[u8], at: usize) -> Option<usize> {
+    // Most strings are short and have no escapes.
+    let near = json.get(at + 1..).map_or(&[][..], |text| &text[..text.len().min(64)]);
+    if let Some(place) = memchr2(b'"', b'\\', near)
+        && near[place] == b'"'
+    {
+        return Some(at + place + 2);
+    }
+    let mut string = StringEnd::default();
+    pass(json, at + 1, &mut string);
+    string.end.filter(|end| *end <= json.len())
 }
 
+/// The end of the object or array that begins at `at`. `None` if it has none.
+pub(crate) fn container_end(json: &[u8], at: usize) -> Option<usize> {
+    let mut container = ContainerEnd::default();
+    pass(json, at, &mut container);
+    container.end
+}
+
+/// Elements of an array that were passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) count: usize,
+    /// The comma before the next element, or the end of the array.
+    pub(crate) next: usize,
+    /// Where the last of them begins, or blanks before it.
+    pub(crate) last: usize,
+}
+
+/// Passes up to `count` elements of an array, of which one begins at `at`.
+pub(crate) fn elements(json: &[u8], at: usize, count: usize) -> Passed {
+    let passed = Passed { count: 0, next: json.len(), last: at };
+    let mut elements = Elements { passed, count, depth: 0, strings: Strings::default() };
+    pass(json, at, &mut elements);
+    elements.passed
+}
+
+/// What is looked for, between two blocks.
+trait Wanted {
+    /// Takes the block that begins at `base`. `true`: it is found.
+    fn is_in<S: Simd>(&mut self, base: usize, block: Block<S>) -> bool;
+}
+
+fn pass(json: &[u8], at: usize, wanted: &mut impl Wanted) {
+    let rest = json.get(at..).unwrap_or_default();
+    dispatch!(Level::new(), simd => all_blocks(simd, rest, at, wanted));
+}
+
+/// The last block is filled up with blanks.
 #[inline(always)]
-fn end_of_first<S: Simd>(simd: S, text: &[u8]) -> Option<usize> {
+fn all_blocks<S: Simd>(simd: S, text: &[u8], start: usize, wanted: &mut impl Wanted) {
     let (blocks, tail) = text.as_chunks::<64>();
-    let mut skip = Skip::default();
     let mut last = [b' '; 64];
     last[..tail.len()].copy_from_slice(tail);
     for (number, block) in blocks.iter().chain([&last]).enumerate() {
-        if let Some(at) = skip.block(simd, block) {
-            return Some(number * 64 + at + 1);
+        if wanted.is_in(start + number * 64, Block::of(simd, block)) {
+            return;
         }
     }
-    None
 }
 
-/// Between two blocks: how many brackets are open, and whether a string is.
+/// Which bytes belong to strings, between two blocks.
 #[derive(Default)]
-struct Skip {
-    depth: u32,
+struct Strings {
     /// All bits if the next block begins inside of a string.
     in_string: u64,
     /// The next byte is escaped.
     escape: u64,
 }
 
-impl Skip {
-    /// Where the last open bracket is closed, if in this block.
+impl Strings {
+    /// The quotes that are not escaped.
     #[inline(always)]
-    fn block<S: Simd>(&mut self, simd: S, bytes: &[u8; 64]) -> Option<usize> {
-        let block = Block::of(simd, bytes);
-        let (mut quotes, backslashes) = (block.equal(b'"'), block.equal(b'\\'));
-        if backslashes | self.escape != 0 {
-            quotes &= !escaped(backslashes, &mut self.escape);
-        }
-        let within_strings = parity(quotes) ^ self.in_string;
-        self.in_string = 0u64.wrapping_sub(within_strings >> 63);
-        let left = block.folded(b'{') & !within_strings;
-        let right = block.folded(b'}') & !within_strings;
+    fn quotes<S: Simd>(&mut self, block: Block<S>) -> u64 {
+        let (quotes, backslashes) = (block.equal(b'"'), block.equal(b'\\'));
+        if backslashes | self.escape == 0 { quotes } else { quotes & !escaped(backslashes, &mut self.escape) }
+    }
+
+    /// The bytes that stand in no string.
+    #[inline(always)]
+    fn outside<S: Simd>(&mut self, block: Block<S>) -> u64 {
+        let within = parity(self.quotes(block)) ^ self.in_string;
+        self.in_string = 0u64.wrapping_sub(within >> 63);
+        !within
+    }
+}
+
+#[derive(Default)]
+struct StringEnd {
+    strings: Strings,
+    end: Option<usize>,
+}
+
+impl Wanted for StringEnd {
+    #[inline(always)]
+    fn is_in<S: Simd>(&mut self, base: usize, block: Block<S>) -> bool {
+        let quotes = self.strings.quotes(block);
+        self.end = (quotes != 0).then(|| base + quotes.trailing_zeros() as usize + 1);
+        self.end.is_some()
+    }
+}
+
+#[derive(Default)]
+struct ContainerEnd {
+    strings: Strings,
+    depth: u32,
+    end: Option<usize>,
+}
+
+impl Wanted for ContainerEnd {
+    #[inline(always)]
+    fn is_in<S: Simd>(&mut self, base: usize, block: Block<S>) -> bool {
+        let outside = self.strings.outside(block);
+        let left = block.folded(b'{') & outside;
+        let right = block.folded(b'}') & outside;
         // Too few brackets close for the last one to be among them.
         if right.count_ones() < self.depth {
             self.depth = self.depth + left.count_ones() - right.count_ones();
-            return None;
+            return false;
         }
         for at in bits(left | right) {
             if left >> at & 1 == 1 {
@@ -71,10 +145,57 @@ impl Skip {
             }
             self.depth = self.depth.saturating_sub(1);
             if self.depth == 0 {
-                return Some(at);
+                self.end = Some(base + at + 1);
+                return true;
             }
         }
-        None
+        false
+    }
+}
+
+struct Elements {
+    passed: Passed,
+    /// So many are passed at most.
+    count: usize,
+    depth: u32,
+    strings: Strings,
+}
+
+impl Wanted for Elements {
+    #[inline(always)]
+    fn is_in<S: Simd>(&mut self, base: usize, block: Block<S>) -> bool {
+        let outside = self.strings.outside(block);
+        let opens = block.folded(b'{') & outside;
+        let closes = block.folded(b'}') & outside;
+        let commas = block.equal(b',') & outside;
+        // Commas count between brackets of elements only.
+        let mut marks = opens | closes | if self.depth == 0 || closes != 0 { commas } else { 0 };
+        while marks != 0 {
+            let bit = marks & marks.wrapping_neg();
+            let place = base + marks.trailing_zeros() as usize;
+            marks ^= bit;
+            if opens & bit != 0 {
+                self.depth += 1;
+                // No comma counts before the next bracket.
+                let brackets = (opens | closes) & marks;
+                marks &= !(brackets & brackets.wrapping_neg()).wrapping_sub(1) | opens | closes;
+            } else if closes & bit != 0 {
+                let Some(outer) = self.depth.checked_sub(1) else {
+                    self.passed.count += 1;
+                    self.passed.next = place;
+                    return true;
+                };
+                self.depth = outer;
+            } else if self.depth == 0 {
+                self.passed.count += 1;
+                if self.passed.count == self.count {
+                    self.passed.next = place;
+                    return true;
+                }
+                self.passed.last = place + 1;
+            }
+        }
+        false
     }
 }
 
@@ -84,6 +205,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::wire::Cursor;
 
     /// Values with brackets, quotes and backslashes in their texts, over several blocks.
     fn values() -> impl Strategy<Value = Value> {
@@ -104,6 +226,31 @@ mod tests {
             let container = json!([value]).to_string();
             let text = format!("{}{container}{}", " ".repeat(before), "]},\"x\"".repeat(after));
             prop_assert_eq!(container_end(text.as_bytes(), before), Some(before + container.len()));
+        }
+
+        #[test]
+        fn skipped_elements_end_where_the_cursor_says(
+            texts in prop::collection::vec(r#"[a-z\\\\"{}\[\], ]{0,40}"#, 1..30),
+            count in 1usize..40,
+        ) {
+            let value = |text: &String| json!([text, {"k": [1, text], "l": {}}]);
+            let json = Value::from(texts.iter().map(value).collect::<Vec<_>>()).to_string();
+            let mut cursor = Cursor::new(json.as_bytes(), 1);
+            let mut spans = Vec::new();
+            for _ in 0..count.min(texts.len()) {
+                spans.push(cursor.value(1).unwrap());
+                let _ = cursor.expect(b',');
+            }
+            let last = spans.last().unwrap();
+            let expected = Passed { count: spans.len(), next: last.end, last: last.start };
+            prop_assert_eq!(elements(json.as_bytes(), 1, count), expected);
+        }
+
+        #[test]
+        fn strings_end_where_the_cursor_says(text in r#"[a-zé\\\\"]{0,200}"#) {
+            let json = format!(" {} ", Value::from(text));
+            let mut cursor = Cursor::new(json.as_bytes(), 1);
+            prop_assert_eq!(string_end(json.as_bytes(), 1), Some(cursor.string().unwrap().0.end));
         }
     }
 
