@@ -3,11 +3,12 @@
 mod activate;
 mod call_arguments;
 pub(crate) mod prompts;
+pub(crate) mod read_result;
 mod search;
 mod skill;
 pub(crate) mod suite;
 
-use std::{borrow::Cow, collections::BTreeSet, ops::Range, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -23,7 +24,7 @@ use self::call_arguments::{Arguments, by_commas};
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
-    destination::{InnerCall, Route},
+    destination::{InnerCall, Route, Way},
     dispatch,
     message::Request,
     refusal::Refusal,
@@ -51,6 +52,7 @@ pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
             | BuiltinTool::Overview
             | BuiltinTool::Status
             | BuiltinTool::Refresh
+            | BuiltinTool::ReadResult
     );
     if context.snapshot().settled || for_servers {
         return serve_now(context, tool);
@@ -69,7 +71,8 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
             None => return describe(context, snapshot),
         },
         BuiltinTool::Execute | BuiltinTool::Read => match execute(context, &snapshot, tool) {
-            Ok(route) => return dispatch::forward(context, &route),
+            Ok(ExecutedCall::Server(route)) => return dispatch::forward(context, &route),
+            Ok(ExecutedCall::ReadResult(arguments)) => return read_result::serve(context, &arguments),
             Err(NotCalled::Told(reply)) => Err(reply),
             Err(NotCalled::Refused(refusal)) => return context.refuse(&refusal),
         },
@@ -82,6 +85,10 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
             let is_large = snapshot.tool_index.is_large();
             return context.text_made(is_large, |session| Ok(activate::overview(session)));
         }
+        BuiltinTool::ReadResult => match read_result::checked(request, snapshot.layout.settings.repair) {
+            Ok(arguments) => return read_result::serve(context, &arguments),
+            Err(refusal) => Err(refusal),
+        },
         BuiltinTool::Refresh => match refresh(context, &snapshot) {
             Ok(told) => Ok(told),
             Err(refusal) => return context.refuse(&refusal),
@@ -154,10 +161,23 @@ impl From<String> for NotCalled {
     }
 }
 
-/// The route of the call that stands in the arguments of `execute_tool`.
-fn execute(context: RequestContext<'_>, snapshot: &Snapshot, tool: BuiltinTool) -> Result<Route, NotCalled> {
+/// The call that stands in the arguments of `execute_tool`.
+enum ExecutedCall {
+    Server(Route),
+    /// Of a tool that is not listed, with these arguments.
+    ReadResult(Vec<u8>),
+}
+
+fn execute(
+    context: RequestContext<'_>,
+    snapshot: &Snapshot,
+    tool: BuiltinTool,
+) -> Result<ExecutedCall, NotCalled> {
     let (outer, mode) = (context.request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
-    let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
+    let tools = |name: &str, server: Option<&str>| {
+        let own = || read_result::resolved(name).filter(|_| server.is_none()).map(|own| own.map(|()| None));
+        own().or_else(|| snapshot.executable(name, server).map(|tool| tool.map(Some)))
+    };
     let call = arguments::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => match context.missing_scope(&name) {
             Some(refusal) => NotCalled::Refused(refusal),
@@ -165,13 +185,17 @@ fn execute(context: RequestContext<'_>, snapshot: &Snapshot, tool: BuiltinTool) 
         },
         NoCall::Refused(refusal) => refusal.to_string().into(),
     })?;
+    let Some(callable) = call.tool.tool.clone() else {
+        let call = call.checked(mode).map_err(|refusal| refusal.to_string())?;
+        return Ok(ExecutedCall::ReadResult(call.arguments.into_owned()));
+    };
     // A host may allow this tool without asking, so it must not be able to change anything.
-    if tool == BuiltinTool::Read && !call.tool.tool.found().is_some_and(Found::is_read_only) {
+    if tool == BuiltinTool::Read && !callable.found().is_some_and(Found::is_read_only) {
         let (name, execute) = (&call.tool.name, BuiltinTool::Execute.name());
         return Err(format!("{name} may change things: call it with {execute}").into());
     }
-    let target = call.tool.tool.target().clone();
-    Ok(inner_route(context, snapshot, &target, call, mode)?)
+    let route = inner_route(context, snapshot, callable.target(), call, Way::Execute)?;
+    Ok(ExecutedCall::Server(route))
 }
 
 /// The route of a call that stands in the arguments of another one, with its arguments checked and repaired.
@@ -180,16 +204,17 @@ fn inner_route<T>(
     snapshot: &Snapshot,
     target: &Target,
     call: arguments::Call<'_, T>,
-    mode: arguments::Mode,
+    way: Way,
 ) -> Result<Route, String> {
-    let RequestContext { request, era, .. } = context;
+    let (RequestContext { request, era, .. }, mode) = (context, snapshot.layout.settings.repair);
     let call = call.checked(mode).map_err(|refusal| refusal.to_string())?;
     let (Some(name), Some(outer)) = (request.name.clone(), request.arguments.clone()) else {
         return Err("\"arguments\" are missing".to_owned());
     };
     let checked = CheckedArguments { arguments: call.arguments, repairs: call.repairs };
     let timeout = call.timeout.map(|timeout| timeout.min(LONGEST_CALL));
-    let inner = InnerCall { timeout, ..inner_call(request, outer, checked)? };
+    let filter = call.filter.map(Arc::from);
+    let inner = InnerCall { timeout, way, filter, ..inner_call(request, outer, checked)? };
     Ok(Route {
         server: target.server.clone(),
         subject: Some((name, target.quoted.clone())),
@@ -207,11 +232,11 @@ pub(crate) fn inner_call(
     let CheckedArguments { arguments, repairs } = checked;
     let arguments = match arguments {
         Cow::Borrowed(arguments) => shared(&request.message, arguments),
-        Cow::Owned(arguments) => sendable(on_one_line(arguments))?,
+        Cow::Owned(arguments) => sendable(on_one_line(arguments).into())?,
     };
     let repaired = serde_json::to_string(&repairs).ok().filter(|_| !repairs.is_empty());
     let repairs = repaired.map(|repairs| Bytes::from(format!(r#""{REPAIRS_KEY}":{repairs}"#)));
-    Ok(InnerCall { arguments: (outer, arguments), timeout: None, repairs })
+    Ok(InnerCall { arguments: (outer, arguments), way: Way::Plain, filter: None, timeout: None, repairs })
 }
 
 /// `part` as a slice of the message, if it stands there: empty arguments may stand nowhere.
@@ -226,11 +251,11 @@ fn shared(message: &Bytes, part: &[u8]) -> Bytes {
 }
 
 /// A line break between values, where a server may see the next message begin, becomes a space.
-fn on_one_line(mut json: Vec<u8>) -> Bytes {
+pub(crate) fn on_one_line(mut json: Vec<u8>) -> Vec<u8> {
     for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';
     }
-    json.into()
+    json
 }
 
 /// Arguments from a string may be nested deeper than the message had room for.

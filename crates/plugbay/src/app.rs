@@ -5,6 +5,7 @@ mod listers;
 #[cfg(test)]
 mod login_tests;
 mod models;
+mod results;
 mod scopes;
 
 use std::{
@@ -18,6 +19,7 @@ use plugbay_core::{
     capabilities::ClientCapabilities,
     catalog::Dialect,
     exchange::Servers,
+    filter::NoFilters,
     host_registry::HostRegistry,
     name::ServerName,
     scope::{self, Launch, Scope, ScopeChoice},
@@ -143,6 +145,7 @@ impl App {
         let observer = Observer { reports, status_changed: Arc::default() };
         let user = User { host_registry: Arc::clone(&host_registry), observer };
 
+        let results = results::store(cache_folder.as_ref());
         let session_files = cache_folder.as_ref().map(|folder| folder.join("sessions"));
         if let Some(folder) = session_files.clone().filter(|_| many) {
             spawn_blocking(move || sessions::remove_old_files(&folder, SystemTime::now()));
@@ -192,6 +195,8 @@ impl App {
             ranker: Arc::default(),
             agents: Arc::default(),
             workers: Arc::default(),
+            results,
+            filters: Arc::new(NoFilters),
             session_views: sessions.clone().map(views),
             principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
         };

@@ -18,6 +18,7 @@ use super::{
     remote::Remotes,
     renames::Renames,
     report::Report,
+    results::Results,
     units::{CallRate, Count, Hits, HostLimit, Limit, MessageSize, NameLength, Processes, Wait, WaitOrNever},
     word::{Provider, Reach, Word},
 };
@@ -154,6 +155,8 @@ object! {
         "describe" => describe: BTreeMap<String, String>,
         /// `false`: definitions keep characters that nobody sees, such as ANSI escapes, bidi controls and tags. Default `true`.
         "sanitize" => sanitize: bool,
+        /// Large results of this server's tools.
+        "results" => results: Results,
         /// How long a call may be silent; progress restarts the time. Default `"120s"`.
         "timeout" => timeout: Limit,
         /// The longest time of a call, with or without progress; never less than `timeout`. Default `"1h"`.
