@@ -152,10 +152,12 @@ impl Reading {
 
     fn part_of(&self, result: &Bytes) -> Result<String, String> {
         let text = parts::text_of(result).unwrap_or_default();
-        Ok(match &self.part {
-            Part::Page(page) => parts::paged(&text, *page, self.room),
-            Part::Lines(_) | Part::Grep(_) | Part::Jq(_) => text,
-        })
+        match &self.part {
+            Part::Lines(range) => parts::lines(&text, range, self.room),
+            Part::Grep(word) => Ok(parts::grep(&text, word, self.room)),
+            Part::Page(page) => Ok(parts::paged(&text, *page, self.room)),
+            Part::Jq(_) => Ok(text),
+        }
     }
 
     /// The values of a filter. Too many of them are a result of their own.

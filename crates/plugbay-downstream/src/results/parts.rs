@@ -53,8 +53,38 @@ pub(crate) fn outlined(result: &Bytes, threshold: usize, handle: Handle, how: &s
     Some(super::fit::with_text(result, &told, false))
 }
 
-/// Lines of a text that are shown, and where to go on.
-pub(crate) fn paged(text: &str, page: usize, bytes: usize) -> String {
-    let start = (page - 1) * bytes;
-    text.chars().skip(start).take(bytes).collect()
+/// Lines `10-50`, `10` or `10-` of a text, as many as there is room for.
+pub(crate) fn lines(text: &str, range: &str, room: usize) -> Result<String, String> {
+    let wrong = || format!("\"lines\" must be like \"10-50\", not {range:?}");
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
+    let (from, to) = match range.split_once('-') {
+        Some((from, "")) => (number(from)?, usize::MAX),
+        Some((from, to)) => (number(from)?, number(to)?),
+        None => (number(range)?, number(range)?),
+    };
+    let wanted = text.lines().enumerate().skip(from.max(1) - 1).take(to.saturating_sub(from.max(1)).saturating_add(1));
+    Ok(within(wanted, room))
+}
+
+/// The lines that contain a text.
+pub(crate) fn grep(text: &str, word: &str, room: usize) -> String {
+    within(text.lines().enumerate().filter(|(_, line)| line.contains(word)), room)
+}
+
+fn within<'t>(lines: impl Iterator<Item = (usize, &'t str)>, room: usize) -> String {
+    let mut shown = String::new();
+    for (at, line) in lines {
+        if shown.len() + line.len() > room {
+            return shown + &format!("… go on with \"lines\":\"{}-\"", at + 1);
+        }
+        shown += line;
+        shown.push('\n');
+    }
+    shown
+}
+
+/// A page of a text: so many bytes of it.
+pub(crate) fn paged(text: &str, page: usize, room: usize) -> String {
+    let start = (page - 1).saturating_mul(room);
+    text.chars().skip(start).take(room).collect()
 }

@@ -31,6 +31,9 @@ pub(crate) fn resolve(context: RequestContext<'_>, then: impl FnOnce(RequestCont
 
 /// The request with values in place of references; `None` if there are none. `Err` is for the model.
 pub(crate) async fn replaced(context: RequestContext<'_>) -> Result<Option<Request>, String> {
+    if !may_be_in(context.request) {
+        return Ok(None);
+    }
     let opened = opened(context)?;
     let request = opened.as_ref().unwrap_or(context.request);
     let Some(arguments) = request.arguments.clone() else { return Ok(None) };
