@@ -25,14 +25,11 @@ pub struct FilterOutput {
 /// Why a filter gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// The filter is wrong, or does not fit its input: the model can mend it.
+    /// The filter is wrong, does not fit its input, or takes too long or too much: the model can mend it.
     #[error("{0}")]
     Wrong(String),
-    /// It took too long or too much memory.
-    #[error("the filter was ended: {0}")]
-    Ended(String),
-    /// Filters cannot be run here.
-    #[error("filters cannot be run: {0}")]
+    /// Filters cannot be run here, or not now.
+    #[error("{0}")]
     Unavailable(String),
 }
 
@@ -42,7 +39,7 @@ pub struct NoFilters;
 
 impl Filters for NoFilters {
     fn run(&self, _: String, _: Bytes) -> FilterFuture<'_> {
-        let why = "this program has no jq".to_owned();
+        let why = "jq filters cannot run here".to_owned();
         Box::pin(std::future::ready(Err(FilterError::Unavailable(why))))
     }
 }

@@ -7,6 +7,7 @@ use plugbay_core::{
     arguments::{self, CompiledSchema, ResolvedTool},
     filter::FilterOutput,
     name::folded,
+    outline::{self, Excerpt, OUTLINE_TOKENS, Outline},
     reference::Handle,
     size_limit,
     surface::BuiltinTool,
@@ -29,8 +30,8 @@ use crate::{
 /// The tokens of a reply, unless the call names another number; and the most that it may name.
 const BUDGET: usize = 4_000;
 const MOST_BUDGET: usize = 20_000;
-/// About so many bytes are a token.
-const BYTES: usize = 4;
+/// A reply of so many tokens for each byte that the host takes is not cut by it.
+const BYTES: usize = 5;
 
 /// The arguments that it takes.
 static SCHEMA: LazyLock<Arc<CompiledSchema>> = LazyLock::new(|| {
@@ -102,13 +103,13 @@ fn uri_of(handle: Handle) -> String {
 struct Reading {
     handle: Handle,
     part: Part,
-    /// The most bytes of the reply.
-    room: usize,
+    /// The most tokens of the reply.
+    budget: usize,
 }
 
 enum Part {
     Jq(String),
-    Lines(String),
+    Lines(usize, Option<usize>),
     Grep(String),
     Page(usize),
 }
@@ -122,7 +123,7 @@ impl Reading {
         let handle = handle.trim().parse().map_err(|error| format!("\"result\": {error}"))?;
         let parts = [
             text("jq")?.map(Part::Jq),
-            text("lines")?.map(Part::Lines),
+            text("lines")?.map(|lines| line_range(&lines)).transpose()?,
             text("grep")?.map(Part::Grep),
             arguments.whole("page").map(|page| Part::Page(page.max(1))),
         ];
@@ -133,7 +134,7 @@ impl Reading {
         }
         let budget = arguments.whole("budget").unwrap_or(BUDGET).clamp(100, MOST_BUDGET);
         let taken = context.session.host_view().takes().result.unwrap_or(usize::MAX);
-        Ok(Self { handle, part, room: (budget * BYTES).min(taken - taken / 10) })
+        Ok(Self { handle, part, budget: budget.min(taken / BYTES) })
     }
 
     async fn read(self, context: RequestContext<'_>, stored: StoredResult) -> Result<String, String> {
@@ -151,13 +152,16 @@ impl Reading {
     }
 
     fn part_of(&self, result: &Bytes) -> Result<String, String> {
-        let text = parts::text_of(result).unwrap_or_default();
-        match &self.part {
-            Part::Lines(range) => parts::lines(&text, range, self.room),
-            Part::Grep(word) => Ok(parts::grep(&text, word, self.room)),
-            Part::Page(page) => Ok(parts::paged(&text, *page, self.room)),
-            Part::Jq(_) => Ok(text),
-        }
+        let text = parts::readable_text(result);
+        let Excerpt { text, note, .. } = match &self.part {
+            Part::Lines(from, to) => outline::lines(&text, *from, *to, self.budget),
+            Part::Grep(pattern) => outline::grep(&text, pattern, 0, self.budget)
+                .map_err(|error| format!("\"grep\" is no regular expression: {error}"))?,
+            Part::Page(page) => outline::page(&text, *page, self.budget),
+            Part::Jq(_) => return Ok(text),
+        };
+        let text = text.trim_end_matches('\n');
+        Ok(if text.is_empty() { note } else { format!("{text}\n[{note}]") })
     }
 
     /// The values of a filter. Too many of them are a result of their own.
@@ -173,19 +177,32 @@ impl Reading {
         let filtered = gateway.filters.run(filter.to_owned(), input.clone()).await;
         let FilterOutput { values, cut, .. } = filtered.map_err(|error| filter_failed(&error, &input))?;
         let text = String::from_utf8_lossy(&values).into_owned();
-        if text.len() <= self.room && !cut {
-            return Ok(text);
-        }
-        let (store, room) = (Store::of(context.session), self.room);
+        let (store, budget) = (Store::of(context.session), self.budget);
         let work = move || {
+            if !cut && outline::about_tokens(&text) <= budget {
+                return Some(text);
+            }
             let handle = Results::new_handle()?;
-            let shown = parts::paged(&text, 1, room);
+            let Outline { text: outline, .. } = outline::outline(&text, OUTLINE_TOKENS);
             store.put(handle, &tool, text_result(&text))?;
-            Some(format!("{shown}\n… the rest is a result of its own: {handle}"))
+            let cut = if cut { " The filter gives even more: these are its first values." } else { "" };
+            Some(format!("{outline}\nThese values are more than fits, and a result of their own: \"{handle}\".{cut}"))
         };
         let made = gateway.workers.run(caller, work).await.ok().flatten();
         made.ok_or_else(|| "the values are too large, and could not be stored".to_owned())
     }
+}
+
+/// Lines `10-50`, `10-`, `-50` or `10`.
+fn line_range(text: &str) -> Result<Part, String> {
+    let wrong = || format!("\"lines\" must be like \"10-50\", not {text:?}");
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
+    Ok(match text.split_once(['-', ':', ',']) {
+        Some((from, to)) if to.trim().is_empty() => Part::Lines(number(from)?, None),
+        Some((from, to)) if from.trim().is_empty() => Part::Lines(1, Some(number(to)?)),
+        Some((from, to)) => Part::Lines(number(from)?, Some(number(to)?)),
+        None => Part::Lines(number(text)?, Some(number(text)?)),
+    })
 }
 
 fn unreadable(error: &dyn std::fmt::Display) -> String {

@@ -4,6 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use bytes::Bytes;
 use plugbay_core::{
+    arguments::CompiledSchema,
     exchange::Answer,
     filter::{FilterError, FilterOutput},
     fit::LEAST_THRESHOLD,
@@ -74,8 +75,9 @@ impl Fit {
             return None;
         }
         let layout = Arc::clone(&session.gateway().snapshots.borrow().layout);
+        let schema = matches!(self.way, CalledBy::Name).then(|| output_schema(session, server, &tool)).flatten();
         let tool = name::expose(server, &tool, layout.name_limit).into();
-        Some(Fitting { tool, threshold, way: self.way.clone(), filter: self.filter.clone() })
+        Some(Fitting { tool, threshold, schema, way: self.way.clone(), filter: self.filter.clone() })
     }
 
     fn threshold(&self, session: &Session, server: &ServerName, tool: &str) -> Option<usize> {
@@ -89,6 +91,14 @@ impl Fit {
     }
 }
 
+/// The output schema of a tool. A host that lists the tool may check results against it.
+fn output_schema(session: &Session, server: &ServerName, tool: &str) -> Option<CompiledSchema> {
+    let snapshot = session.snapshot();
+    let definition = &snapshot.catalog.get(server)?.offer.tool(tool)?.definition;
+    let schema = Members::find(definition, &(0..definition.len()), "outputSchema")?;
+    Some(CompiledSchema::new(&definition[schema]))
+}
+
 /// What is to be done with the result of a call.
 #[derive(Debug)]
 pub(crate) struct Fitting {
@@ -96,6 +106,8 @@ pub(crate) struct Fitting {
     tool: Arc<str>,
     /// An answer of more bytes is replaced by its outline.
     threshold: Option<usize>,
+    /// The schema against which the host may check the result.
+    schema: Option<CompiledSchema>,
     way: CalledBy,
     filter: Option<Arc<str>>,
 }
@@ -132,8 +144,7 @@ impl Fitting {
         let (threshold, store) = (self.threshold?, Store::of(session));
         let work = move || {
             let handle = Results::new_handle()?;
-            let how = self.how_to_read(handle);
-            let outline = parts::outlined(&result, threshold, handle, &how)?;
+            let outline = parts::outlined(&result, threshold, &self.closing(handle), self.schema.as_ref())?;
             store.put(handle, &self.tool, result)?;
             Some((outline, Some(handle)))
         };
@@ -161,8 +172,8 @@ impl Fitting {
                     return Some((values, None));
                 }
                 let (handle, values) = (Results::new_handle()?, Bytes::from(values));
-                let outline =
-                    parts::outlined(&values, self.threshold?, handle, &self.how_to_read(handle))?;
+                let outline = parts::outlined(&values, self.threshold?, &self.closing(handle), None);
+                let outline = outline.unwrap_or_else(|| values.to_vec());
                 store.put(handle, &self.tool, values)?;
                 Some((outline, Some(handle)))
             }
@@ -185,24 +196,23 @@ impl Fitting {
     ) -> Option<(Vec<u8>, Option<Handle>)> {
         let handle = Results::new_handle()?;
         let mut text = format!("{} was called, and has answered. jq: {why}", self.tool);
-        let _ = write!(text, "\nits result: {}", parts::shape_of(value));
-        let _ = write!(text, "\nresult: {handle}\n{}", self.how_to_read(handle));
+        let _ = write!(text, "\nits result: {}\n{}", parts::shape_of(value), self.closing(handle));
         let told = with_text(&result, &text, true);
         store.put(handle, &self.tool, result)?;
         Some((told, Some(handle)))
     }
 
-    /// The last lines of an outline: how a model reads on, in the form in which it has made the call.
-    fn how_to_read(&self, handle: Handle) -> String {
-        how_to_read(&self.way, handle)
+    /// The last line of an outline: how a model reads on, in the form in which it has made the call.
+    fn closing(&self, handle: Handle) -> String {
+        closing(&self.way, handle)
     }
 }
 
-fn how_to_read(way: &CalledBy, handle: Handle) -> String {
-    let arguments = json!({ "result": handle.to_string(), "jq": "." });
+fn closing(way: &CalledBy, handle: Handle) -> String {
+    let arguments = json!({ "result": handle.to_string(), "lines": "1-80" });
     let read = BuiltinTool::ReadResult.name();
     let quoted = |name: &Bytes| string_value(name).map(std::borrow::Cow::into_owned).unwrap_or_default();
-    let call = match way {
+    let reads = match way {
         CalledBy::Name => format!("{read} {arguments}"),
         CalledBy::Execute(name) => {
             format!("{} {}", quoted(name), json!({ "name": read, "arguments": arguments }))
@@ -212,8 +222,8 @@ fn how_to_read(way: &CalledBy, handle: Handle) -> String {
         }
     };
     format!(
-        "Read parts: {call}, or instead of \"jq\" \"lines\":\"1-80\", \"grep\":\"word\", \"page\":2. \
-         As an argument of another call: {{\"$result\":\"{handle}\"}}, perhaps with \"jq\"."
+        "result: \"{handle}\". Parts of it: {reads}, or \"jq\", \"grep\", \"page\" for \"lines\". \
+         {{\"$result\":…}} as an argument of another call passes it on."
     )
 }
 

@@ -1,13 +1,40 @@
-//! The parts of a result: its text, its value, its outline. Adapts what core has for that.
+//! The parts of a result: its text, its value, its outline.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use plugbay_core::{
-    reference::Handle,
+    arguments::{CompiledSchema, Mode, check},
+    outline::{self, OUTLINE_TOKENS, OutputSchema, Readable, Replacement},
+    shape::Shape,
     wire::{Members, elements, string_value},
 };
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Value, value::RawValue};
+
+/// A result of more bytes than the threshold has more tokens than a fifth of it, unless it is mostly white space.
+const BYTES: usize = 5;
+/// Tokens of an error's message that stay.
+const ERROR: usize = 1_500;
+
+/// The result with an outline in place of what is large; `None` if nothing is. `threshold` is in bytes, `closing` the last
+/// line. `schema` is the output schema of a tool whose results the host may check.
+pub(crate) fn outlined(
+    result: &[u8],
+    threshold: usize,
+    closing: &str,
+    schema: Option<&CompiledSchema>,
+) -> Option<Vec<u8>> {
+    let fits = |json: &[u8]| schema.is_some_and(|schema| check(schema, json, Mode::CheckOnly).is_ok());
+    let how = Replacement {
+        threshold: threshold / BYTES,
+        outline: OUTLINE_TOKENS,
+        error: ERROR,
+        closing,
+        schema: if schema.is_some() { OutputSchema::Shortened(&fits) } else { OutputSchema::None },
+    };
+    outline::replace(result, &how).map(|replaced| replaced.result)
+}
 
 /// The texts of a result, one below the other; `None` if it has none.
 pub(crate) fn text_of(result: &[u8]) -> Option<String> {
@@ -19,16 +46,38 @@ pub(crate) fn text_of(result: &[u8]) -> Option<String> {
     texts.reduce(|all, text| all + "\n" + &text)
 }
 
-/// The value of a result as JSON: its structured content, else its text as the JSON that it is, else its text as a string.
+/// The text that lines, pages and `grep` are about: that of the outline.
+pub(crate) fn readable_text(result: &[u8]) -> String {
+    let structured = |json: &[u8]| String::from_utf8_lossy(json).into_owned();
+    match outline::readable(result) {
+        Some(Readable { text: Some(text), .. }) => text.into_owned(),
+        Some(Readable { structured: Some(json), .. }) => structured(json),
+        _ => text_of(result).unwrap_or_else(|| structured(result)),
+    }
+}
+
+/// The value of a result as JSON: its structured content, else its text as JSON, as a list of JSON lines, or as a string.
 pub(crate) fn json_of(result: &Bytes) -> Bytes {
-    if let Some(structured) = Members::find(result, &(0..result.len()), "structuredContent") {
-        return result.slice(structured);
+    let text = match outline::readable(result) {
+        Some(Readable { structured: Some(json), .. }) => return result.slice_ref(json),
+        Some(Readable { text: Some(text), .. }) => text.into_owned(),
+        _ => match Members::find(result, &(0..result.len()), "structuredContent") {
+            Some(structured) => return result.slice(structured),
+            None => text_of(result).unwrap_or_default(),
+        },
+    };
+    if serde_json::from_str::<IgnoredAny>(&text).is_ok() {
+        return text.into();
     }
-    let text = text_of(result).unwrap_or_default();
-    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
-        Ok(_) => text.into(),
-        Err(_) => Value::from(text).to_string().into(),
-    }
+    lines_of_json(&text).unwrap_or_else(|| Value::from(text).to_string()).into()
+}
+
+/// The list of values that stand one on each line.
+fn lines_of_json(text: &str) -> Option<String> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let values: Result<Vec<&RawValue>, _> = lines.map(serde_json::from_str).collect();
+    let values = values.ok().filter(|values| values.len() > 1)?;
+    serde_json::to_string(&values).ok()
 }
 
 /// The result as an argument, as JSON: its text as a string, byte for byte; without any, its structured content.
@@ -39,52 +88,7 @@ pub(crate) fn argument_of(result: &Bytes) -> Vec<u8> {
     }
 }
 
-/// A few words on the keys and types of a value.
+/// The keys and types of a value, on one line.
 pub(crate) fn shape_of(value: &[u8]) -> String {
-    let _ = value;
-    String::new()
-}
-
-/// The result with an outline in place of what is large; `None` if nothing is shortened.
-pub(crate) fn outlined(result: &Bytes, threshold: usize, handle: Handle, how: &str) -> Option<Vec<u8>> {
-    let text = text_of(result).filter(|text| text.len() > threshold)?;
-    let head: String = text.chars().take(400).collect();
-    let told = format!("{head}\n…\n{} bytes\nresult: {handle}\n{how}", text.len());
-    Some(super::fit::with_text(result, &told, false))
-}
-
-/// Lines `10-50`, `10` or `10-` of a text, as many as there is room for.
-pub(crate) fn lines(text: &str, range: &str, room: usize) -> Result<String, String> {
-    let wrong = || format!("\"lines\" must be like \"10-50\", not {range:?}");
-    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
-    let (from, to) = match range.split_once('-') {
-        Some((from, "")) => (number(from)?, usize::MAX),
-        Some((from, to)) => (number(from)?, number(to)?),
-        None => (number(range)?, number(range)?),
-    };
-    let wanted = text.lines().enumerate().skip(from.max(1) - 1).take(to.saturating_sub(from.max(1)).saturating_add(1));
-    Ok(within(wanted, room))
-}
-
-/// The lines that contain a text.
-pub(crate) fn grep(text: &str, word: &str, room: usize) -> String {
-    within(text.lines().enumerate().filter(|(_, line)| line.contains(word)), room)
-}
-
-fn within<'t>(lines: impl Iterator<Item = (usize, &'t str)>, room: usize) -> String {
-    let mut shown = String::new();
-    for (at, line) in lines {
-        if shown.len() + line.len() > room {
-            return shown + &format!("… go on with \"lines\":\"{}-\"", at + 1);
-        }
-        shown += line;
-        shown.push('\n');
-    }
-    shown
-}
-
-/// A page of a text: so many bytes of it.
-pub(crate) fn paged(text: &str, page: usize, room: usize) -> String {
-    let start = (page - 1).saturating_mul(room);
-    text.chars().skip(start).take(room).collect()
+    Shape::of(value).map(|shape| shape.to_string()).unwrap_or_default()
 }

@@ -225,7 +225,7 @@ object! {
         "nameLimit" => name_limit: NameLength,
         /// How many characters of `instructions` the host's model sees.
         "instructionsLimit" => instructions_limit: Count,
-        /// The host cuts a longer result, in bytes, or puts it into a file. For information: plugbay passes results unchanged.
+        /// The host cuts a longer result, in bytes, or puts it into a file. Results of calls through `execute_tool` and suites that are longer have an outline.
         "resultLimit" => result_limit: Count,
         /// Which part of a result the host's model sees, if there are text and structured content. For information.
         "shows" => shows: Word<Shows>,

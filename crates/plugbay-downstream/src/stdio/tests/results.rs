@@ -104,7 +104,7 @@ async fn a_large_result_is_answered_with_an_outline_and_read_by_its_handle() {
     let (outline, length) = (text(&answer).to_owned(), answer.to_string().len());
     assert!(length < 6_000 && outline.contains("line 0000"), "{length}: {outline}");
     let handle = handle(&outline);
-    let how = json!({ "name": "read_result", "arguments": { "result": handle, "jq": "." } }).to_string();
+    let how = json!({ "name": "read_result", "arguments": { "result": handle, "lines": "1-80" } }).to_string();
     assert!(outline.contains(&format!("execute_tool {how}")), "{outline}");
 
     let lines = json!({ "result": handle, "lines": "500-501" });
@@ -171,7 +171,7 @@ async fn the_user_decides_which_results_stay_whole() {
     harness.forwarded().await.answer(&large);
     let answer = harness.hear().await;
     let outline = text(&answer);
-    let how = json!({ "result": handle(outline), "jq": "." }).to_string();
+    let how = json!({ "result": handle(outline), "lines": "1-80" }).to_string();
     assert!(outline.contains(&format!("read_result {how}")), "{outline}");
 }
 
@@ -183,7 +183,7 @@ async fn a_suite_reads_parts_of_its_results() {
     let answer = harness.hear().await;
     let outline = text(&answer).to_owned();
     let handle = handle(&outline);
-    let args = json!({ "result": handle, "jq": "." });
+    let args = json!({ "result": handle, "lines": "1-80" });
     let how = json!({ "action": "call", "subtool": "read_result", "args": args }).to_string();
     assert!(outline.contains(&format!("s_suite {how}")), "{outline}");
     let args = json!({ "result": handle, "lines": "3" });
