@@ -1,0 +1,252 @@
+//! One child process, from its start to its end.
+
+use std::{
+    io,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::Mutex,
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use rustix::process::Signal;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::OwnedSemaphorePermit,
+    time::timeout,
+};
+
+use super::{Cut, Limits, Outcome, SandboxFailure};
+use crate::{
+    child,
+    protocol::{Confinement, Done, FRAME, FRAME_HEAD, Failed, Frame, Request},
+};
+
+/// The bytes of the child's last words that are read.
+const LAST_WORDS: u64 = 4096;
+
+/// How long a child may take to end after its pipe did.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Beyond its deadline, a job is ended by the system: nobody else would, if the gateway is killed.
+const CPU_GRACE: u64 = 2;
+
+/// A child that has not ended. It is killed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Process {
+    // A std mutex: only to look whether the child runs, never across an await.
+    child: Mutex<Child>,
+    pipes: Option<(ChildStdin, BufReader<ChildStdout>, ChildStderr)>,
+}
+
+impl Process {
+    pub(super) fn start(program: &Path) -> Result<Self, SandboxFailure> {
+        let unavailable =
+            |error: io::Error| SandboxFailure::Unavailable(format!("{}: {error}", program.display()));
+        let mut child = Command::new(program)
+            .arg(child::COMMAND)
+            .env_clear()
+            // It keeps no folder busy, and Ctrl-C does not reach it.
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(unavailable)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let pipes = stdin.zip(stdout).zip(stderr);
+        let pipes = pipes.map(|((stdin, stdout), stderr)| (stdin, BufReader::new(stdout), stderr));
+        Ok(Self { child: Mutex::new(child), pipes })
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.child.lock().is_ok_and(|mut child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Does the job. Afterwards the child has ended, is about to, or is killed when it is dropped.
+    pub(super) async fn jq(
+        &mut self,
+        filter: &str,
+        input: Bytes,
+        limits: Limits,
+    ) -> Result<Outcome, SandboxFailure> {
+        let Some((stdin, stdout, stderr)) = self.pipes.take() else {
+            return Err(SandboxFailure::Crashed("it has no pipes".to_owned()));
+        };
+        let cpu = limits.deadline.as_secs().saturating_add(CPU_GRACE);
+        let head = Request::jq_head(limits.memory, cpu, limits.output as u64, filter, input.len());
+        let mut reply = Reply::new(limits.output);
+        let exchange = async {
+            let send = send(stdin, &head, &input);
+            let (_, read) = tokio::join!(send, reply.read(stdout));
+            read
+        };
+        match timeout(limits.deadline, exchange).await {
+            Ok(Some(end)) => reply.outcome(end, limits),
+            Ok(None) => Err(self.death(stderr, &reply, limits).await),
+            Err(_) => Err(SandboxFailure::TooSlow(limits.deadline)),
+        }
+    }
+
+    /// Ends the process and keeps the turn of its job until it is gone.
+    pub(super) fn end(self, turn: OwnedSemaphorePermit) {
+        let Ok(mut child) = self.child.into_inner() else { return };
+        _ = child.start_kill();
+        tokio::spawn(async move {
+            _ = child.wait().await;
+            drop(turn);
+        });
+    }
+
+    /// Why a child ended without a last frame.
+    async fn death(&mut self, stderr: ChildStderr, reply: &Reply, limits: Limits) -> SandboxFailure {
+        let mut words = Vec::new();
+        let mut stderr = stderr.take(LAST_WORDS);
+        _ = timeout(PATIENCE, stderr.read_to_end(&mut words)).await;
+        let words = String::from_utf8_lossy(&words);
+        let Ok(child) = self.child.get_mut() else {
+            return SandboxFailure::Crashed("unknown".to_owned());
+        };
+        let status = timeout(PATIENCE, child.wait()).await;
+        let Ok(Ok(status)) = status else {
+            return SandboxFailure::Crashed("it closed its pipes".to_owned());
+        };
+        if reply.confinement.is_none() {
+            let reason = "another version of the program, or none of ours, is in its place; restart plugbay";
+            return SandboxFailure::Unavailable(reason.to_owned());
+        }
+        cause(status, &words, limits)
+    }
+}
+
+/// The cause of a death during a job, as far as the signal and the last words tell.
+fn cause(status: ExitStatus, words: &str, limits: Limits) -> SandboxFailure {
+    let signal = status.signal().and_then(Signal::from_named_raw);
+    // The runtime of Rust says these before it aborts.
+    if words.contains("memory allocation of") {
+        return SandboxFailure::OutOfMemory(limits.memory);
+    }
+    if words.contains("has overflowed its stack") || matches!(signal, Some(Signal::SEGV | Signal::BUS)) {
+        return SandboxFailure::TooDeep;
+    }
+    match signal {
+        Some(Signal::XCPU) => SandboxFailure::TooSlow(limits.deadline),
+        // Nobody but the system kills it: it was short of memory.
+        Some(Signal::KILL) => SandboxFailure::OutOfMemory(limits.memory),
+        _ => SandboxFailure::Crashed(status.to_string()),
+    }
+}
+
+/// Errors are not told: a child that does not read has died, and its end says why.
+async fn send(mut stdin: ChildStdin, head: &[u8], input: &[u8]) -> io::Result<()> {
+    stdin.write_all(head).await?;
+    stdin.write_all(input).await
+}
+
+/// The last frame of a job.
+enum End {
+    Done(Done),
+    Failed(Failed),
+    /// The child wrote what no child writes.
+    Nonsense,
+}
+
+/// The reply so far.
+struct Reply {
+    confinement: Option<Confinement>,
+    output: BytesMut,
+    limit: usize,
+}
+
+impl Reply {
+    fn new(limit: usize) -> Self {
+        Self { confinement: None, output: BytesMut::new(), limit }
+    }
+
+    /// Reads up to the last frame. `None` if the child ended without one.
+    async fn read(&mut self, mut from: BufReader<ChildStdout>) -> Option<End> {
+        loop {
+            let mut head = [0; FRAME_HEAD];
+            from.read_exact(&mut head).await.ok()?;
+            let Some((tag, length)) = Frame::head(head) else { return Some(End::Nonsense) };
+            debug_assert!(length <= FRAME);
+            let mut payload = vec![0; length];
+            from.read_exact(&mut payload).await.ok()?;
+            match (Frame::decode(tag, payload), self.confinement) {
+                (Some(Frame::Begun(confinement)), None) => self.confinement = Some(confinement),
+                (Some(Frame::Failed(failed)), _) => return Some(End::Failed(failed)),
+                (Some(Frame::Done(done)), Some(_)) => return Some(End::Done(done)),
+                (Some(Frame::Output(piece)), Some(_)) if self.output.len() + piece.len() <= self.limit => {
+                    self.output.extend_from_slice(&piece);
+                }
+                _ => return Some(End::Nonsense),
+            }
+        }
+    }
+
+    fn outcome(self, end: End, limits: Limits) -> Result<Outcome, SandboxFailure> {
+        match (end, self.confinement) {
+            (End::Done(done), Some(confinement)) => Ok(self.finished(done, confinement)),
+            (End::Failed(failed), _) => Err(match failed {
+                Failed::Filter(message) => SandboxFailure::Filter(message),
+                Failed::Input(message) => SandboxFailure::Input(message),
+                Failed::Runtime(message) => SandboxFailure::Runtime(message),
+                Failed::TooDeep => SandboxFailure::TooDeep,
+                Failed::OutOfMemory => SandboxFailure::OutOfMemory(limits.memory),
+                Failed::Internal(message) => SandboxFailure::Crashed(message),
+            }),
+            (_, None) => Err(SandboxFailure::Unavailable("the program does not answer as ours".to_owned())),
+            (_, Some(_)) => Err(SandboxFailure::Crashed("its reply makes no sense".to_owned())),
+        }
+    }
+
+    fn finished(mut self, done: Done, confinement: Confinement) -> Outcome {
+        let cut = done.bytes > self.output.len() as u64;
+        if cut {
+            let whole = whole_characters(&self.output);
+            self.output.truncate(whole);
+        }
+        Outcome {
+            output: self.output.freeze(),
+            values: usize::try_from(done.values).unwrap_or(usize::MAX),
+            cut: cut.then_some(Cut { bytes: done.bytes, at_least: !done.ended }),
+            confinement,
+        }
+    }
+}
+
+/// The length of the text without a character that was cut.
+fn whole_characters(text: &[u8]) -> usize {
+    std::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_death_is_told_by_its_signal_and_last_words() {
+        let limits = Limits::default();
+        let signal = |signal: Signal| ExitStatus::from_raw(signal.as_raw());
+        let abort = signal(Signal::ABORT);
+        assert_eq!(
+            cause(abort, "memory allocation of 64 bytes failed\n", limits),
+            SandboxFailure::OutOfMemory(limits.memory)
+        );
+        assert_eq!(cause(abort, "\nthread 'x' has overflowed its stack\n", limits), SandboxFailure::TooDeep);
+        assert_eq!(cause(signal(Signal::SEGV), "", limits), SandboxFailure::TooDeep);
+        assert_eq!(cause(signal(Signal::XCPU), "", limits), SandboxFailure::TooSlow(limits.deadline));
+        assert_eq!(cause(signal(Signal::KILL), "", limits), SandboxFailure::OutOfMemory(limits.memory));
+        assert!(matches!(cause(signal(Signal::SYS), "", limits), SandboxFailure::Crashed(_)));
+    }
+
+    #[test]
+    fn an_output_that_was_cut_ends_with_a_whole_character() {
+        assert_eq!(whole_characters("aä".as_bytes()), 3);
+        assert_eq!(whole_characters(&"aä".as_bytes()[..2]), 1);
+    }
+}
