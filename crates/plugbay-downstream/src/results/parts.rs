@@ -58,14 +58,10 @@ pub(crate) fn readable_text(result: &[u8]) -> String {
 
 /// The value of a result as JSON: its structured content, else its text as JSON, as a list of JSON lines, or as a string.
 pub(crate) fn json_of(result: &Bytes) -> Bytes {
-    let text = match outline::readable(result) {
-        Some(Readable { structured: Some(json), .. }) => return result.slice_ref(json),
-        Some(Readable { text: Some(text), .. }) => text.into_owned(),
-        _ => match Members::find(result, &(0..result.len()), "structuredContent") {
-            Some(structured) => return result.slice(structured),
-            None => text_of(result).unwrap_or_default(),
-        },
-    };
+    if let Some(structured) = Members::find(result, &(0..result.len()), "structuredContent") {
+        return result.slice(structured);
+    }
+    let text = text_of(result).unwrap_or_default();
     if serde_json::from_str::<IgnoredAny>(&text).is_ok() {
         return text.into();
     }

@@ -1,12 +1,24 @@
 //! jq filters over results, in the sandbox.
 
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
 use bytes::Bytes;
 use plugbay_core::filter::{FilterError, FilterFuture, FilterOutput, Filters};
-use plugbay_sandbox::{Limits, Outcome, Sandbox, SandboxFailure};
+use plugbay_sandbox::{Limits, Outcome, Sandbox, SandboxFailure, Settings};
+
+/// The filters of all gateways of this process; `program` is plugbay itself.
+pub(super) fn sandboxed(program: &Path) -> Arc<dyn Filters> {
+    static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
+    let sandbox = SANDBOX.get_or_init(|| Sandbox::new(Settings::new(program.to_owned())));
+    Arc::new(SandboxedFilters(sandbox.clone()))
+}
 
 /// Runs filters in confined child processes.
 #[derive(Debug)]
-pub(super) struct SandboxedFilters(pub(super) Sandbox);
+struct SandboxedFilters(Sandbox);
 
 impl Filters for SandboxedFilters {
     fn run(&self, filter: String, input: Bytes) -> FilterFuture<'_> {
