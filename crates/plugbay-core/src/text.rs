@@ -9,6 +9,7 @@ mod tests;
 
 use std::{borrow::Cow, fmt, fmt::Write};
 
+pub(crate) use definition::string_start;
 pub use definition::{Cleaned, clean_definition, is_plain};
 
 /// A kind of hidden characters.

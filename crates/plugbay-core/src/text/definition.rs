@@ -156,6 +156,15 @@ impl Edits {
     }
 }
 
+/// The beginning of a JSON string that is given without its quotes, and whether it goes on. Half of a pair of
+/// surrogates becomes the replacement character.
+pub(crate) fn string_start(text: &[u8], limit: usize) -> (String, bool) {
+    let mut all = characters(text).map(|(char, _)| char);
+    let read = |char| if char == LONE_HALF { char::REPLACEMENT_CHARACTER } else { char };
+    let start = all.by_ref().take(limit).map(read).collect();
+    (start, all.next().is_some())
+}
+
 /// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair of
 /// surrogates is taken for a noncharacter: if it stayed, it could pair with another half behind a cut.
 fn characters(text: &[u8]) -> impl Iterator<Item = (char, usize)> {
