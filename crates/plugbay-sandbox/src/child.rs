@@ -42,9 +42,12 @@ fn serve(begun: confinement::Begun) -> io::Result<()> {
     // Unlocked, so that a panic can still be reported.
     let mut stdout = io::stdout();
     Frame::Begun(confinement).write(&mut stdout)?;
-    let Job::Jq { filter, input } = request.job;
     let mut output = Output::new(&mut stdout, request.output);
-    let last = match library.run(&filter, &input, &mut output) {
+    let done = match request.job {
+        Job::Jq { filter, input } => library.run(&filter, &input, &mut output),
+        Job::Check { filter } => library.compile(&filter).map(drop),
+    };
+    let last = match done {
         Ok(()) => Frame::Done(output.finish()?),
         Err(failed) => Frame::Failed(failed),
     };

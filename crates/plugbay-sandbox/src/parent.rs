@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 
 use self::{process::Process, spare::Spare};
-use crate::protocol::Confinement;
+use crate::protocol::{Confinement, Job, Landlock};
 
 /// The longest filter.
 const FILTER: usize = 64 * 1024;
@@ -133,10 +133,15 @@ impl Sandbox {
 
     /// Applies a jq filter to one JSON value.
     pub async fn jq(&self, filter: &str, input: Bytes, limits: Limits) -> Result<Outcome, SandboxFailure> {
-        if filter.len() > FILTER {
-            let length = filter.len();
-            return Err(SandboxFailure::Filter(format!("it has {length} bytes; the limit is {FILTER}")));
-        }
+        self.run(Job::Jq { filter: checked(filter)?, input }, limits).await
+    }
+
+    /// Whether a jq filter compiles: a tool whose result would be lost need not be called.
+    pub async fn check(&self, filter: &str) -> Result<(), SandboxFailure> {
+        self.run(Job::Check { filter: checked(filter)? }, Limits::default()).await.map(drop)
+    }
+
+    async fn run(&self, job: Job, limits: Limits) -> Result<Outcome, SandboxFailure> {
         let turn = Arc::clone(&self.turns).acquire_owned();
         let Ok(Ok(turn)) = tokio::time::timeout(limits.deadline, turn).await else {
             return Err(SandboxFailure::Busy);
@@ -145,7 +150,7 @@ impl Sandbox {
             Some(process) => process,
             None => Process::start(&self.settings.program)?,
         };
-        let outcome = process.jq(filter, input, limits).await;
+        let outcome = process.run(job, limits).await;
         process.end(turn);
         if !self.settings.spare.is_zero() {
             self.prepare();
@@ -160,10 +165,17 @@ impl Sandbox {
     }
 }
 
+fn checked(filter: &str) -> Result<String, SandboxFailure> {
+    let length = filter.len();
+    if length > FILTER {
+        return Err(SandboxFailure::Filter(format!("it has {length} bytes; the limit is {FILTER}")));
+    }
+    Ok(filter.to_owned())
+}
+
 impl fmt::Display for Confinement {
     /// The parts that hold, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use crate::protocol::Landlock;
         let landlock = match self.landlock {
             Landlock::Absent => None,
             Landlock::Partial => Some("Landlock in part"),

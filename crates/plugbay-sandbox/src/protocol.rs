@@ -5,6 +5,8 @@
 
 use std::io::{self, Read, Write};
 
+use bytes::Bytes;
+
 /// Changes with the messages: a gateway may outlive the program file that it was started from.
 const VERSION: u8 = 1;
 
@@ -30,23 +32,32 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
     /// Apply a jq filter to one JSON value.
-    Jq { filter: String, input: Vec<u8> },
+    Jq { filter: String, input: Bytes },
+    /// Compile a jq filter, and no more.
+    Check { filter: String },
 }
 
 const JQ: u8 = 1;
+const CHECK: u8 = 2;
 
 impl Request {
-    /// The bytes of a request for a jq filter up to its input, which follows them.
-    pub fn jq_head(memory: u64, cpu: u64, output: u64, filter: &str, input: usize) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
-        for number in [memory, cpu, output] {
-            bytes.extend(number.to_le_bytes());
+    /// The request as bytes, in pieces: a large input is not copied.
+    pub fn encode(self) -> [Bytes; 2] {
+        let mut head = vec![VERSION];
+        for number in [self.memory, self.cpu, self.output] {
+            head.extend(number.to_le_bytes());
         }
-        bytes.push(JQ);
-        bytes.extend((filter.len() as u64).to_le_bytes());
-        bytes.extend(filter.as_bytes());
-        bytes.extend((input as u64).to_le_bytes());
-        bytes
+        let (kind, filter, input) = match self.job {
+            Job::Jq { filter, input } => (JQ, filter, Some(input)),
+            Job::Check { filter } => (CHECK, filter, None),
+        };
+        head.push(kind);
+        head.extend((filter.len() as u64).to_le_bytes());
+        head.extend(filter.as_bytes());
+        if let Some(input) = &input {
+            head.extend((input.len() as u64).to_le_bytes());
+        }
+        [head.into(), input.unwrap_or_default()]
     }
 
     /// Reads one request. `None` if the parent closed the pipe before it sent one.
@@ -61,14 +72,17 @@ impl Request {
         let [memory, cpu, output] = [number(from)?, number(from)?, number(from)?];
         let mut kind = [0];
         from.read_exact(&mut kind)?;
-        if kind != [JQ] {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "the job is of an unknown kind"));
-        }
-        let filter = String::from_utf8(sized(from)?)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the filter is not UTF-8"))?;
-        let input = sized(from)?;
-        Ok(Some(Self { memory, cpu, output, job: Job::Jq { filter, input } }))
+        let job = match kind {
+            [JQ] => Job::Jq { filter: text(from)?, input: sized(from)?.into() },
+            [CHECK] => Job::Check { filter: text(from)? },
+            _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "the job is of an unknown kind")),
+        };
+        Ok(Some(Self { memory, cpu, output, job }))
     }
+}
+
+fn text(from: &mut impl Read) -> io::Result<String> {
+    String::from_utf8(sized(from)?).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 fn number(from: &mut impl Read) -> io::Result<u64> {
@@ -261,17 +275,22 @@ impl Failed {
 mod tests {
     use super::*;
 
-    fn request(filter: &str, input: &[u8]) -> Vec<u8> {
-        let mut bytes = Request::jq_head(1, 2, 3, filter, input.len());
-        bytes.extend(input);
-        bytes
+    fn request(job: Job) -> Request {
+        Request { memory: 1, cpu: 2, output: 3, job }
+    }
+
+    fn jq(filter: &str, input: &[u8]) -> Request {
+        request(Job::Jq { filter: filter.to_owned(), input: Bytes::copy_from_slice(input) })
     }
 
     #[test]
     fn a_request_is_read_as_it_was_written() {
-        let job = Job::Jq { filter: ".ä".to_owned(), input: b"{}".to_vec() };
-        let read = Request::read(&mut request(".ä", b"{}").as_slice()).unwrap();
-        assert_eq!(read, Some(Request { memory: 1, cpu: 2, output: 3, job }));
+        for request in [jq(".ä", b"{}"), jq("", b""), request(Job::Check { filter: ".".to_owned() })] {
+            assert_eq!(
+                Request::read(&mut request.clone().encode().concat().as_slice()).unwrap(),
+                Some(request)
+            );
+        }
     }
 
     #[test]
@@ -281,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_cut_or_foreign_is_an_error() {
-        let whole = request(".", b"1");
+        let whole = jq(".", b"1").encode().concat();
         for length in 1..whole.len() {
             assert!(Request::read(&mut &whole[..length]).is_err(), "{length} bytes");
         }

@@ -94,10 +94,13 @@ enum Command {
 
 /// Runs the program; `main` calls only this.
 pub fn run() -> ExitCode {
-    settings::note_program();
-    // The guard and the samples stay small processes: they parse no arguments and have no runtime and no log.
+    // The guard, the samples and sandboxes stay small processes: they parse no arguments and have no runtime and no log.
     let mut hidden = std::env::args_os().skip(1);
     let command = hidden.next().unwrap_or_default();
+    if command == plugbay_sandbox::COMMAND {
+        return plugbay_sandbox::child_main();
+    }
+    settings::note_program();
     if command == daemon::COMMAND {
         return daemon::main(&hidden.next().unwrap_or_default(), &hidden.next().unwrap_or_default());
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::Tree;
 
 /// Crates, and what may not be among their dependencies.
-const FORBIDDEN: [(&str, &[&str]); 7] = [
+const FORBIDDEN: [(&str, &[&str]); 8] = [
     // Whatever does input, output or waiting.
     ("plugbay-core", &["tokio", "mio", "rustix", "libc", "socket2", "hyper", "reqwest", "tracing"]),
     ("plugbay-upstream", &["plugbay-downstream", "plugbay-model", "plugbay-auth", "clap"]),
@@ -16,6 +16,8 @@ const FORBIDDEN: [(&str, &[&str]); 7] = [
         &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "plugbay-auth", "clap"],
     ),
     ("plugbay-files", &["plugbay-core", "tokio", "tracing", "clap"]),
+    // What a filter might get at, if it broke out of jaq.
+    ("plugbay-sandbox", &["plugbay-core", "plugbay-files", "reqwest", "hyper", "tracing", "clap"]),
     ("plugbay-auth", &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "clap"]),
 ];
 

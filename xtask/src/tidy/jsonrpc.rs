@@ -10,7 +10,7 @@ use super::{
     },
 };
 
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "plugbay-core",
     "plugbay-upstream",
     "plugbay-downstream",
@@ -18,6 +18,7 @@ const CRATES: [&str; 8] = [
     "plugbay-telemetry",
     "plugbay-auth",
     "plugbay-files",
+    "plugbay-sandbox",
     "plugbay",
 ];
 const WIRE: [&str; 2] = ["crates/plugbay-core/src/wire/", "crates/plugbay-core/src/wire.rs"];

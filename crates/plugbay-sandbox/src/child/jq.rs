@@ -52,7 +52,7 @@ impl Library {
         input: &[u8],
         output: &mut Output<W>,
     ) -> Result<(), Failed> {
-        let filter = self.compile(filter).map_err(Failed::Filter)?;
+        let filter = self.compile(filter)?;
         let input = read::parse_single(input).map_err(|error| Failed::Input(error.to_string()))?;
         let context = Ctx::<Data>::new(&filter.lut, Vars::new([]));
         for value in filter.id.run((context, input)) {
@@ -71,11 +71,14 @@ impl Library {
         Ok(())
     }
 
-    fn compile(self, code: &str) -> Result<Filter<Data>, String> {
-        let known: Vec<&str> = {
-            let natives = self.natives.iter().map(|(name, ..)| *name);
-            self.definitions.iter().map(|def| def.name).chain(natives).collect()
-        };
+    /// The filter, ready to run.
+    pub(super) fn compile(self, code: &str) -> Result<Filter<Data>, Failed> {
+        self.compiled(code).map_err(Failed::Filter)
+    }
+
+    fn compiled(self, code: &str) -> Result<Filter<Data>, String> {
+        let natives = self.natives.iter().map(|(name, ..)| *name);
+        let known: Vec<&str> = self.definitions.iter().map(|def| def.name).chain(natives).collect();
         let arena = Arena::default();
         let modules = Loader::new(self.definitions)
             .load(&arena, File { code, path: () })
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn the_prelude_parses() {
         assert!(load::parse(PRELUDE, |parser| parser.defs()).is_some_and(|defs| defs.len() > 10));
-        assert_eq!(Library::load().compile(".").err(), None, "and each of its functions is there");
+        assert_eq!(Library::load().compiled(".").err(), None, "and each of its functions is there");
     }
 
     /// A new version of jaq may bring a function that reaches outside: somebody must have looked at it.

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use rustix::process::Signal;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, BufReader},
@@ -21,7 +21,7 @@ use tokio::{
 use super::{Cut, Limits, Outcome, SandboxFailure};
 use crate::{
     child,
-    protocol::{Confinement, Done, FRAME, FRAME_HEAD, Failed, Frame, Request},
+    protocol::{Confinement, Done, FRAME, FRAME_HEAD, Failed, Frame, Job, Request},
 };
 
 /// The bytes of the child's last words that are read.
@@ -68,22 +68,16 @@ impl Process {
     }
 
     /// Does the job. Afterwards the child has ended, is about to, or is killed when it is dropped.
-    pub(super) async fn jq(
-        &mut self,
-        filter: &str,
-        input: Bytes,
-        limits: Limits,
-    ) -> Result<Outcome, SandboxFailure> {
+    pub(super) async fn run(&mut self, job: Job, limits: Limits) -> Result<Outcome, SandboxFailure> {
         let Some((stdin, stdout, stderr)) = self.pipes.take() else {
             return Err(SandboxFailure::Crashed("it has no pipes".to_owned()));
         };
         let cpu = limits.deadline.as_secs().saturating_add(CPU_GRACE);
-        let head = Request::jq_head(limits.memory, cpu, limits.output as u64, filter, input.len());
+        let request = Request { memory: limits.memory, cpu, output: limits.output as u64, job };
         let mut reply = Reply::new(limits.output);
         let exchange = async {
-            let send = send(stdin, &head, &input);
-            let (_, read) = tokio::join!(send, reply.read(stdout));
-            read
+            let (_, end) = tokio::join!(send(stdin, request), reply.read(stdout));
+            end
         };
         match timeout(limits.deadline, exchange).await {
             Ok(Some(end)) => reply.outcome(end, limits),
@@ -142,9 +136,11 @@ fn cause(status: ExitStatus, words: &str, limits: Limits) -> SandboxFailure {
 }
 
 /// Errors are not told: a child that does not read has died, and its end says why.
-async fn send(mut stdin: ChildStdin, head: &[u8], input: &[u8]) -> io::Result<()> {
-    stdin.write_all(head).await?;
-    stdin.write_all(input).await
+async fn send(mut stdin: ChildStdin, request: Request) -> io::Result<()> {
+    for part in request.encode() {
+        stdin.write_all(&part).await?;
+    }
+    Ok(())
 }
 
 /// The last frame of a job.

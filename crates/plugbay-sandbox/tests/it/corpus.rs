@@ -48,7 +48,7 @@ fn trial(kind: &str, entry: Value, check: fn(&Value) -> Result<(), Failed>) -> T
 /// `end` is how the filter must end, or several ways of which one must come.
 fn hostile(entry: &Value) -> Result<(), Failed> {
     let text = |key: &str| entry[key].as_str().unwrap_or_default();
-    let filter = text("filter").repeat(entry["times"].as_u64().map_or(1, |times| times as usize));
+    let filter = text("filter").repeat(usize::try_from(entry["times"].as_u64().unwrap_or(1))?);
     let end = text("end");
     let deadline = if end.contains("slow") { SHORT } else { PLENTY };
     let limits = Limits { deadline, memory: 48 * 1024 * 1024, output: 64 * 1024 };

@@ -5,11 +5,15 @@ use std::{
     path::PathBuf,
 };
 
-use plugbay_core::{text::escaped_json, wire::Members};
+use plugbay_core::{
+    text::escaped_json,
+    wire::{Members, string_value},
+};
+use plugbay_sandbox::Outcome;
 use serde_json::Value;
 
 use super::{Output, Style, clean, clean_line, json::pretty, one_line, units::size};
-use crate::commands::call::CallResult;
+use crate::{commands::call::CallResult, error::CommandError};
 
 impl Output {
     /// Says whether the tool succeeded. A tool's complaint goes to stderr, like any other.
@@ -28,6 +32,29 @@ impl Output {
             self.raw(text(call, &result, read));
         }
         !failed
+    }
+}
+
+impl Output {
+    /// Prints the values that a filter made of a result, one on a line; raw strings as they are.
+    pub fn filtered(&self, outcome: &Outcome, raw: bool) -> Result<(), CommandError> {
+        let read = Reader { is_terminal: io::stdout().is_terminal() };
+        for value in outcome.whole() {
+            let text = string_value(&value).filter(|_| raw);
+            let line = match text {
+                Some(text) => read.text(&text),
+                None if read.is_terminal => escaped_json(&String::from_utf8_lossy(&value)).into_owned(),
+                None => String::from_utf8_lossy(&value).into_owned(),
+            };
+            self.raw(format!("{line}\n"));
+        }
+        match outcome.cut {
+            Some(_) => Err(CommandError::failed("the values are too large to print").hint(format!(
+                "{} of them are printed; choose fewer, with limit(10; …) for one",
+                outcome.values
+            ))),
+            None => Ok(()),
+        }
     }
 }
 

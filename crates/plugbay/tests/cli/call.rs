@@ -35,6 +35,29 @@ fn call_json_is_the_result_as_the_server_wrote_it() {
 }
 
 #[test]
+fn a_jq_filter_is_applied_to_the_value_of_a_result() {
+    let harness = Harness::with(&samples());
+    harness.run(&["call", "calc.evaluate", "expression=41", "--jq", "., . + 1"]).check(0, "41\n42\n", "");
+    let weekday = ["call", "clock.weekday", "date=2026-03-01", "--jq", "split(\" \") | .[0], length"];
+    harness.run(&weekday).check(0, "\"2026-03-01\"\n10\n", "");
+    harness.run(&[&weekday[..], &["--raw"]].concat()).check(0, "2026-03-01\n10\n", "");
+    harness.run(&[&weekday[..], &["--json"]].concat()).check(0, "\"2026-03-01\"\n10\n", "");
+    let failed = "error: the jq filter failed: cannot index 41 with \"a\"\n";
+    harness.run(&["call", "calc.evaluate", "expression=41", "--jq", ".a"]).check(1, "", failed);
+    harness.wait_for_processes();
+}
+
+#[test]
+fn a_wrong_jq_filter_is_told_before_the_tool_is_called() {
+    let harness = Harness::with(&samples());
+    let wrong = "error: the jq filter is wrong: there is no function env (line 1, column 1): a filter sees only its \
+                 input, no environment variables\n";
+    harness.run(&["call", "notes.add", "title=x", "text=x", "--jq", "env.HOME"]).check(2, "", wrong);
+    let error = "error: calc.evaluate: division by zero\n";
+    harness.run(&["call", "calc.evaluate", "expression=1/0", "--jq", ".a"]).check(1, "", error);
+}
+
+#[test]
 fn a_tool_result_with_is_error_fails_the_command() {
     let harness = Harness::with(&samples());
     let run = harness.run(&["call", "notes.delete", "id=4"]);

@@ -5,7 +5,10 @@
 
 use std::env::consts::ARCH;
 
-use rustix::{process::getpid, thread::gettid};
+use rustix::{
+    process::{Pid, getpid},
+    thread::gettid,
+};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, apply_filter_all_threads,
@@ -59,7 +62,7 @@ const ANY: [i64; 19] = [
 
 fn program() -> Option<BpfProgram> {
     let no_exec = |argument| masked(argument, libc::PROT_EXEC, 0);
-    let [process, thread] = [getpid(), gettid()].map(|id| id.as_raw_pid());
+    let [process, thread] = [getpid(), gettid()].map(Pid::as_raw_pid);
     let conditional = [
         // Descriptors that an outer process forgot to close are of no use.
         (libc::SYS_read, vec![rule(vec![is(0, 0)?])?]),

@@ -5,12 +5,12 @@
 pub struct Calls;
 
 impl Calls {
-    #[expect(clippy::new_without_default, reason = "the same shape as where there is a list")]
+    #[allow(clippy::new_without_default, reason = "the same shape as where there is a list")]
     pub fn new() -> Self {
         Self
     }
 
-    #[expect(clippy::unused_self, reason = "the same shape as where there is a list")]
+    #[allow(clippy::unused_self, reason = "the same shape as where there is a list")]
     pub(super) fn deny_others(&self) -> bool {
         false
     }

@@ -110,7 +110,7 @@ mod tests {
 
     #[track_caller]
     fn check(filter: &str, expected: &str) {
-        assert_eq!(Library::load().compile(filter).err().as_deref(), Some(expected), "{filter}");
+        assert_eq!(Library::load().compiled(filter).err().as_deref(), Some(expected), "{filter}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `plugbay call`: one tool, once, the way a host would call it.
 
 mod arguments;
+mod filter;
 mod request;
 mod save;
 mod typing;
@@ -12,6 +13,7 @@ use plugbay_core::{
     arguments::{Refusal, check},
     name::{self, JOINT, ServerName},
     surface::{Listing, Names, Plan, Snapshot, Target},
+    wire::Members,
 };
 
 use super::{CommandError, Context, alternatives, start::start, tools::unknown_server};
@@ -20,6 +22,7 @@ use crate::{
     config::{Settings, parse_duration},
 };
 use arguments::{CliArguments, Typed};
+use filter::Filter;
 
 /// Call one tool and print its result.
 #[derive(Debug, clap::Args)]
@@ -37,6 +40,12 @@ pub struct CallArgs {
     /// Write images, audio and other binary content to this folder. Default: a new temporary folder.
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
+    /// Apply this jq filter to the result, and print each of its values on a line.
+    #[arg(long, value_name = "FILTER", conflicts_with = "save")]
+    jq: Option<String>,
+    /// With --jq: print strings without quotes.
+    #[arg(short, long, requires = "jq")]
+    raw: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -45,12 +54,14 @@ Examples:
   plugbay call notes.add title=Milk tags:='[\"shop\"]' text=@note.txt
   plugbay call notes__search '{\"query\": \"milk\"}' --json
   echo '{\"numbers\": [1, 2, 3]}' | plugbay call calc.statistics -
+  plugbay call notes.list --jq '.[] | select(.done | not) | .title' --raw
 
 Values get the types of the tool's schema; := takes JSON. plugbay checks and
 repairs the arguments as it does for models, and names each repair on stderr.
 With --json, the result is printed exactly as the server wrote it, and binary
-content goes to files only with --save. The exit code is 1 if the tool reports
-an error.";
+content goes to files only with --save. --jq filters structured content, else
+the text as JSON, else the text as a string. The exit code is 1 if the tool
+reports an error.";
 
 /// The result of one `tools/call`, byte for byte.
 #[derive(Debug)]
@@ -61,14 +72,29 @@ pub struct CallResult {
     pub saved: BTreeMap<usize, PathBuf>,
 }
 
+impl CallResult {
+    fn is_error(&self) -> bool {
+        let is_error = Members::find(&self.result, &(0..self.result.len()), "isError");
+        is_error.is_some_and(|span| self.result[span] == *b"true")
+    }
+}
+
 pub async fn call(context: &Context, args: CallArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let arguments = arguments::read(&args.arguments)?;
+    let filter = match &args.jq {
+        Some(filter) => Some(Filter::check(context, filter).await?),
+        None => None,
+    };
     let app = App::assemble(&settings, context.environment.clone());
     let result = attempt(context, &settings, &app, &args, arguments).await;
     context.output.progress_done();
     app.shut_down().await;
     let mut result = result?;
+    if let Some(filter) = filter.filter(|_| !result.is_error()) {
+        let values = filter.apply(&result.result).await?;
+        return context.output.filtered(&values, args.raw).map(|()| ExitCode::SUCCESS);
+    }
     if args.save.is_some() || !context.output.is_json() {
         result.saved = save::save(&result.result, args.save.as_deref(), &args.tool)?;
     }
