@@ -6,10 +6,10 @@ use bytes::Bytes;
 use plugbay_core::{
     arguments::{CompiledSchema, Mode, check},
     outline::{self, OUTLINE_TOKENS, OutputSchema, Readable, Replacement},
+    result_value::result_value,
     shape::Shape,
     wire::{Members, elements, string_value},
 };
-use serde::de::IgnoredAny;
 use serde_json::{Value, value::RawValue};
 
 /// A result of more bytes than the threshold has more tokens than a fifth of it, unless it is mostly white space.
@@ -58,14 +58,12 @@ pub(crate) fn readable_text(result: &[u8]) -> String {
 
 /// The value of a result as JSON: its structured content, else its text as JSON, as a list of JSON lines, or as a string.
 pub(crate) fn json_of(result: &Bytes) -> Bytes {
-    if let Some(structured) = Members::find(result, &(0..result.len()), "structuredContent") {
-        return result.slice(structured);
-    }
-    let text = text_of(result).unwrap_or_default();
-    if serde_json::from_str::<IgnoredAny>(&text).is_ok() {
-        return text.into();
-    }
-    lines_of_json(&text).unwrap_or_else(|| Value::from(text).to_string()).into()
+    let value = match result_value(result) {
+        Cow::Borrowed(value) => Bytes::copy_from_slice(value), // `null` stands nowhere
+        Cow::Owned(value) => value.into(),
+    };
+    let text = Some(&value).filter(|value| value.starts_with(b"\"")).and_then(|value| string_value(value));
+    text.and_then(|text| lines_of_json(&text)).map_or(value.clone(), Bytes::from)
 }
 
 /// The list of values that stand one on each line.

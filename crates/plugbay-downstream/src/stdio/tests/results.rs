@@ -312,15 +312,15 @@ async fn a_json_text_becomes_a_list_where_the_schema_wants_one() {
     let list = json!(rows).to_string();
     let handle = stored(&mut harness, &text_result(&list)).await;
     let reference = json!({ "$result": handle });
-    for (key, wanted) in [("list", json!(rows)), ("text", json!(list)), ("any", json!(list))] {
-        harness.say(execute(3, "s__write", &json!({ key: reference }))).await;
+    for (id, key, wanted) in [(3, "list", json!(rows)), (4, "text", json!(list)), (5, "any", json!(list))] {
+        harness.say(execute(id, "s__write", &json!({ key: reference }))).await;
         assert_eq!(sent(&harness.forwarded().await.text()), json!({ key: wanted }), "{key}");
     }
     let structured = json!({ "content": [], "structuredContent": { "rows": rows } });
     let handle = stored(&mut harness, &structured).await;
-    harness.say(execute(3, "s__write", &json!({ "any": { "$result": handle } }))).await;
+    harness.say(execute(6, "s__write", &json!({ "any": { "$result": handle } }))).await;
     assert_eq!(sent(&harness.forwarded().await.text()), json!({ "any": { "rows": rows } }));
-    harness.say(execute(3, "s__write", &json!({ "list": { "$result": handle, "jq": ".rows" } }))).await;
+    harness.say(execute(7, "s__write", &json!({ "list": { "$result": handle, "jq": ".rows" } }))).await;
     assert_eq!(sent(&harness.forwarded().await.text()), json!({ "list": rows }));
 }
 
