@@ -31,7 +31,7 @@ impl Settings {
     }
 }
 
-/// What one job may use.
+/// The limits of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// How long it may take, and how long it may wait for its turn.

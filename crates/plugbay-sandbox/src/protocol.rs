@@ -16,7 +16,7 @@ pub const FRAME: usize = 64 * 1024;
 /// The length of a frame's head: its tag and the length of its payload.
 pub const FRAME_HEAD: usize = 5;
 
-/// What a child is started for.
+/// A job with its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// Bytes of memory that the job may use.
@@ -111,7 +111,7 @@ pub enum Frame {
     Failed(Failed),
 }
 
-/// What the child knows at the end of a job.
+/// The figures of a job that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
     /// The values that were sent whole.

@@ -16,7 +16,7 @@ const FORBIDDEN: [(&str, &[&str]); 8] = [
         &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "plugbay-auth", "clap"],
     ),
     ("plugbay-files", &["plugbay-core", "tokio", "tracing", "clap"]),
-    // What a filter might get at, if it broke out of jaq.
+    // A filter that broke out of jaq might use them.
     ("plugbay-sandbox", &["plugbay-core", "plugbay-files", "reqwest", "hyper", "tracing", "clap"]),
     ("plugbay-auth", &["plugbay-upstream", "plugbay-downstream", "plugbay-model", "clap"]),
 ];

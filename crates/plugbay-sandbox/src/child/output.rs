@@ -1,4 +1,4 @@
-//! The output of a job: what the parent takes is sent, the rest is only counted.
+//! The output of a job: sent up to its limit, then only counted.
 
 use std::io::{self, Write};
 

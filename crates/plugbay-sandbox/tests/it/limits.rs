@@ -1,4 +1,4 @@
-//! Limits, secrecy, and what is left behind.
+//! Limits, secrecy, and leftovers.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! What a confined process can still do: this program applies the confinement of a child to itself and tries.
+//! Attempts of a confined process: this program applies the confinement of a child to itself and tries.
 
 use std::{
     fs::File,

@@ -11,7 +11,7 @@ const MEMORY: Resource = Resource::As;
 /// Between the signal that ends a job for its processor time and the one that cannot be caught.
 const CPU_GRACE: u64 = 1;
 
-/// What is in the memory of a job must not reach the disk.
+/// A core dump would write the memory of a job to the disk.
 pub(super) fn no_core_dump() {
     _ = limit(Resource::Core, 0, 0);
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a filter, in words: the place, and a remedy where the mistake is a usual one.
+//! Messages about wrong filters: the place, and a remedy where the mistake is a usual one.
 
 use jaq_core::{
     compile::{self, Undefined},
@@ -81,7 +81,7 @@ fn parsing(code: &str, (expected, found): &parse::Error<&str>) -> String {
     format!("expected {expected}, found {} ({place})", shown(found))
 }
 
-/// What was found: a word or a character.
+/// The first word or character of the rest of a filter.
 fn shown(found: &str) -> String {
     let word = found.find(|char: char| !char.is_alphanumeric() && char != '_').unwrap_or(found.len());
     let first = found.chars().next().map_or(0, char::len_utf8);
