@@ -88,7 +88,10 @@ mod tests {
         let tools = vec![(pattern("read_*"), Threshold::Whole), (pattern("*_all"), Threshold::Above(5_000))];
         let rules = ResultRules { threshold: Some(Threshold::Above(100_000)), tools, listed: true };
         let of = |tool, listed| rules.threshold(tool, listed, host("claude-code"));
-        assert_eq!((of("read_all", false), of("list_all", true), of("get", true)), (None, Some(5_000), Some(100_000)));
+        assert_eq!(
+            (of("read_all", false), of("list_all", true), of("get", true)),
+            (None, Some(5_000), Some(100_000))
+        );
         assert_eq!(rules.threshold("get", true, host("codex")), None, "code takes values");
         let whole = ResultRules { threshold: Some(Threshold::Whole), ..ResultRules::default() };
         assert_eq!(whole.threshold("get", false, host("claude-code")), None);

@@ -84,7 +84,12 @@ pub fn may_be_in(json: &[u8]) -> bool {
 /// The references within a value that has been checked, in the order in which they stand. A reference is an object of
 /// `$result`, a handle, and perhaps `jq`, a text: each once, and nothing else. All other objects are left alone.
 pub fn find(message: &[u8], value: &Span) -> Vec<Reference> {
-    let mut search = Search { cursor: Cursor::new(&message[..value.end], value.start), message, steps: Vec::new(), found: Vec::new() };
+    let mut search = Search {
+        cursor: Cursor::new(&message[..value.end], value.start),
+        message,
+        steps: Vec::new(),
+        found: Vec::new(),
+    };
     let _ = search.value(0); // what stands before an error counts
     search.found
 }
@@ -92,8 +97,11 @@ pub fn find(message: &[u8], value: &Span) -> Vec<Reference> {
 /// Arguments that a model has put into a string, below one of the keys of an object: where they stand, and what they are.
 pub fn unquoted(message: &[u8], object: &Span) -> Vec<(Span, String)> {
     let members = crate::wire::Members::of(message, object).flatten();
-    let quoted = members.filter(|member| memchr::memmem::find(&message[member.value.clone()], QUOTED).is_some());
-    let read = quoted.filter_map(|member| Some((member.value.clone(), string_value(&message[member.value])?.into_owned())));
+    let quoted =
+        members.filter(|member| memchr::memmem::find(&message[member.value.clone()], QUOTED).is_some());
+    let read = quoted.filter_map(|member| {
+        Some((member.value.clone(), string_value(&message[member.value])?.into_owned()))
+    });
     read.filter(|(_, text)| text.trim_start().starts_with('{') && is_json(text)).collect()
 }
 

@@ -20,10 +20,19 @@ fn a_handle_is_read_as_it_is_written() {
     assert_eq!(handle.0, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     assert_eq!(handle.to_string(), HANDLE);
     assert_eq!(format!("{handle:?}"), "Handle");
-    for wrong in ["", "r_", "r_AAEC", "AAECAwQFBgcICQoLDA0ODw", "r_AAECAwQFBgcICQoLDA0ODw=", "r_AAECAwQFBgcICQoLDA0ODx"] {
+    for wrong in [
+        "",
+        "r_",
+        "r_AAEC",
+        "AAECAwQFBgcICQoLDA0ODw",
+        "r_AAECAwQFBgcICQoLDA0ODw=",
+        "r_AAECAwQFBgcICQoLDA0ODx",
+    ] {
         assert_eq!(wrong.parse::<Handle>(), Err(NoHandle), "{wrong}");
     }
-    assert!(format!("{HANDLE} ").parse::<Handle>().is_err() && format!("{HANDLE}A").parse::<Handle>().is_err());
+    assert!(
+        format!("{HANDLE} ").parse::<Handle>().is_err() && format!("{HANDLE}A").parse::<Handle>().is_err()
+    );
 }
 
 #[test]
@@ -69,13 +78,17 @@ fn other_objects_with_such_keys_are_left_alone() {
 fn a_quick_look_finds_what_a_search_finds() {
     assert!(may_be_in(br#"{"a":{"$result":"x"}}"#) && may_be_in(br#"{"a":"{\"$result\":1}"}"#));
     assert!(!may_be_in(br#"{"a":"the $result"}"#));
-    assert!(!may_be_in(b"{}") && !may_be_in(b"") && !may_be_in(b"$result") && !may_be_in(br#"{"results":1}"#));
+    assert!(
+        !may_be_in(b"{}") && !may_be_in(b"") && !may_be_in(b"$result") && !may_be_in(br#"{"results":1}"#)
+    );
     assert!(may_be_in(br#"{"about":"the $result of it","a":{"$result":"x"}}"#), "the first word is not all");
 }
 
 #[test]
 fn arguments_in_a_string_are_opened_if_they_are_json() {
-    let json = format!(r#"{{"name":"t","arguments":"{{\"text\":{{\"$result\":\"{HANDLE}\"}}}}","b":"{{\"$result\": no json"}}"#);
+    let json = format!(
+        r#"{{"name":"t","arguments":"{{\"text\":{{\"$result\":\"{HANDLE}\"}}}}","b":"{{\"$result\": no json"}}"#
+    );
     let opened = unquoted(json.as_bytes(), &(0..json.len()));
     let [(span, text)] = &opened[..] else { panic!("{opened:?}") };
     assert!(json[span.clone()].starts_with(r#""{\"text"#), "{json}");

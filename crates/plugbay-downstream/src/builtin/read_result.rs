@@ -118,7 +118,8 @@ impl Reading {
     /// `Err` is for the model.
     fn requested(arguments: &[u8], context: RequestContext<'_>) -> Result<Self, String> {
         let arguments = Arguments::within(arguments);
-        let text = |key| arguments.text_within(key, size_limit::REQUEST).map_err(|too_long| too_long.to_string());
+        let text =
+            |key| arguments.text_within(key, size_limit::REQUEST).map_err(|too_long| too_long.to_string());
         let handle = text("result")?.ok_or("\"result\" is missing: the handle that an outline shows, r_…")?;
         let handle = handle.trim().parse().map_err(|error| format!("\"result\": {error}"))?;
         let parts = [
@@ -172,7 +173,8 @@ impl Reading {
         filter: &str,
     ) -> Result<String, String> {
         let (gateway, caller, tool) = (context.gateway(), context.session.caller(), Arc::clone(&stored.tool));
-        let input = gateway.workers.run(caller, move || stored.read().map(|result| parts::json_of(&result))).await;
+        let input =
+            gateway.workers.run(caller, move || stored.read().map(|result| parts::json_of(&result))).await;
         let input = input.map_err(|error| unreadable(&error))?.map_err(|error| unreadable(&error))?;
         let filtered = gateway.filters.run(filter.to_owned(), input.clone()).await;
         let FilterOutput { values, cut, .. } = filtered.map_err(|error| filter_failed(&error, &input))?;
@@ -186,7 +188,9 @@ impl Reading {
             let Outline { text: outline, .. } = outline::outline(&text, OUTLINE_TOKENS);
             store.put(handle, &tool, text_result(&text))?;
             let cut = if cut { " The filter gives even more: these are its first values." } else { "" };
-            Some(format!("{outline}\nThese values are more than fits, and a result of their own: \"{handle}\".{cut}"))
+            Some(format!(
+                "{outline}\nThese values are more than fits, and a result of their own: \"{handle}\".{cut}"
+            ))
         };
         let made = gateway.workers.run(caller, work).await.ok().flatten();
         made.ok_or_else(|| "the values are too large, and could not be stored".to_owned())

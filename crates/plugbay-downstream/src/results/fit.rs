@@ -62,7 +62,8 @@ impl Fit {
 
     /// What is to be done with the answer; `None` if it passes as it is. Most answers are short, and cost a comparison.
     pub(crate) fn wanted(&self, session: &Session, server: &ServerName, answer: &Answer) -> Option<Fitting> {
-        let Answer::Response { head: Head { kind: Kind::Result { .. }, payload: Some(payload), .. }, .. } = answer
+        let Answer::Response { head: Head { kind: Kind::Result { .. }, payload: Some(payload), .. }, .. } =
+            answer
         else {
             return None;
         };
@@ -75,7 +76,8 @@ impl Fit {
             return None;
         }
         let layout = Arc::clone(&session.gateway().snapshots.borrow().layout);
-        let schema = matches!(self.way, CalledBy::Name).then(|| output_schema(session, server, &tool)).flatten();
+        let schema =
+            matches!(self.way, CalledBy::Name).then(|| output_schema(session, server, &tool)).flatten();
         let tool = name::expose(server, &tool, layout.name_limit).into();
         Some(Fitting { tool, threshold, schema, way: self.way.clone(), filter: self.filter.clone() })
     }
@@ -178,7 +180,8 @@ impl Fitting {
                 Some((outline, Some(handle)))
             }
             Ok(FilterOutput { values, count, .. }) => {
-                let why = format!("the filter gives too much: {count} values in the first {} bytes", values.len());
+                let why =
+                    format!("the filter gives too much: {count} values in the first {} bytes", values.len());
                 self.unfiltered(&store, result, &input, &why)
             }
             Err(error) => self.unfiltered(&store, result, &input, &error.to_string()),
@@ -278,4 +281,3 @@ pub(crate) fn filter_failed(error: &FilterError, value: &[u8]) -> String {
         _ => format!("jq: {error}\nthe result: {}", parts::shape_of(value)),
     }
 }
-

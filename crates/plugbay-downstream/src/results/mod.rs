@@ -143,7 +143,9 @@ impl Results {
         state.forget_expired(Instant::now());
         state.make_room(owner, &body, &self.limits);
         state.totals.add(&body);
-        state.entries.insert(handle, Entry { owner, used: Instant::now(), stored: StoredResult { tool, body } });
+        state
+            .entries
+            .insert(handle, Entry { owner, used: Instant::now(), stored: StoredResult { tool, body } });
         if !std::mem::replace(&mut state.sweeps, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
@@ -247,7 +249,8 @@ impl State {
 
     fn is_full_for_one(&self, owner: ResultOwner, body: &Body, limits: &Limits) -> bool {
         let own = self.entries.values().filter(|entry| entry.owner == owner);
-        let (count, bytes) = own.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.stored.len()));
+        let (count, bytes) =
+            own.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.stored.len()));
         count >= limits.results_of_one || bytes + body.len() > limits.bytes_of_one
     }
 

@@ -73,7 +73,8 @@ fn place(reference: &Reference) -> &str {
 
 /// The value that a reference stands for, as raw JSON.
 async fn value(context: RequestContext<'_>, reference: &Reference) -> Result<Vec<u8>, String> {
-    let stored = context.session.stored_result(reference.handle).ok_or_else(|| no_result(reference.handle))?;
+    let stored =
+        context.session.stored_result(reference.handle).ok_or_else(|| no_result(reference.handle))?;
     match &reference.filter {
         None => worked(context, stored, |result| Ok(parts::argument_of(&result))).await,
         Some(filter) => {
@@ -82,9 +83,9 @@ async fn value(context: RequestContext<'_>, reference: &Reference) -> Result<Vec
             match filtered.map_err(|error| filter_failed(&error, &input))? {
                 FilterOutput { values, count: 1, cut: false } => Ok(values.trim_ascii().to_vec()),
                 FilterOutput { cut: true, .. } => Err("jq: the value is too large".to_owned()),
-                FilterOutput { count, .. } => {
-                    Err(format!("jq must give exactly one value here; it gives {count}. `[…]` makes a list of them"))
-                }
+                FilterOutput { count, .. } => Err(format!(
+                    "jq must give exactly one value here; it gives {count}. `[…]` makes a list of them"
+                )),
             }
         }
     }
@@ -96,19 +97,27 @@ async fn worked<T: Send + 'static>(
     stored: StoredResult,
     work: impl FnOnce(bytes::Bytes) -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
-    let read = move || work(stored.read().map_err(|error| format!("the stored result cannot be read: {error}"))?);
+    let read =
+        move || work(stored.read().map_err(|error| format!("the stored result cannot be read: {error}"))?);
     let outcome = context.gateway().workers.run(context.session.caller(), read).await;
     outcome.unwrap_or_else(|_| Err("the stored result cannot be read".to_owned()))
 }
 
 /// The request with these spans replaced.
-fn edited(context: RequestContext<'_>, request: &Request, edits: Vec<(Span, Vec<u8>)>) -> Result<Request, String> {
-    let edits: Vec<(Span, Vec<u8>)> = edits.into_iter().map(|(span, json)| (span, on_one_line(json))).collect();
+fn edited(
+    context: RequestContext<'_>,
+    request: &Request,
+    edits: Vec<(Span, Vec<u8>)>,
+) -> Result<Request, String> {
+    let edits: Vec<(Span, Vec<u8>)> =
+        edits.into_iter().map(|(span, json)| (span, on_one_line(json))).collect();
     let edits: Vec<(Span, &[u8])> = edits.iter().map(|(span, json)| (span.clone(), &json[..])).collect();
     let frame = Frame::edited(&request.message, &edits);
     let (length, limit) = (frame.len(), context.gateway().settings().message_limit);
     if length > limit {
-        return Err(format!("with its results the call has {length} bytes; the limit of a message is {limit}"));
+        return Err(format!(
+            "with its results the call has {length} bytes; the limit of a message is {limit}"
+        ));
     }
     match Message::read(frame.into_bytes()) {
         Ok(Message::Request(request)) => Ok(request),

@@ -132,6 +132,7 @@ async fn a_folder_that_is_missing_is_made_and_one_that_cannot_be_is_an_error() {
 
 #[test]
 fn handles_are_never_the_same() {
-    let handles: std::collections::HashSet<Handle> = (0..1000).map(|_| Results::new_handle().unwrap()).collect();
+    let handles: std::collections::HashSet<Handle> =
+        (0..1000).map(|_| Results::new_handle().unwrap()).collect();
     assert_eq!(handles.len(), 1000);
 }

@@ -15,7 +15,9 @@ fn script() -> Script {
 
 /// 300 KB of text in lines.
 fn page() -> String {
-    (0..6000).fold(String::new(), |page, n| page + &format!("line {n:05}: \"some\" text of a long page, ünïcode\n"))
+    (0..6000).fold(String::new(), |page, n| {
+        page + &format!("line {n:05}: \"some\" text of a long page, ünïcode\n")
+    })
 }
 
 fn config(workspace: &Workspace) -> Config {
@@ -41,9 +43,7 @@ fn handle(outline: &str) -> String {
 #[track_caller]
 fn opened(host: Host) -> Host {
     host.initialize();
-    wait_until("the catalog", DEADLINE, || {
-        told(&host, "s__echo", &json!({})).0.contains("{}").then_some(())
-    });
+    wait_until("the catalog", DEADLINE, || told(&host, "s__echo", &json!({})).0.contains("{}").then_some(()));
     host
 }
 
@@ -72,7 +72,10 @@ fn a_page_goes_from_one_tool_to_the_next_by_its_handle() {
     let (found, _) = told(&host, "read_result", &read(&handle, "grep", "line 05123"));
     assert!(found.contains("line 05123:"), "{found}");
 
-    let id = host.start_call("execute_tool", &execute("s__echo", &json!({ "to": "copy", "text": { "$result": handle } })));
+    let id = host.start_call(
+        "execute_tool",
+        &execute("s__echo", &json!({ "to": "copy", "text": { "$result": handle } })),
+    );
     let answer = host.expect_response(id);
     assert!(answer.text().len() < 6_000, "the echo is large too");
     let log = workspace.log("s");
@@ -182,7 +185,8 @@ fn http(workspace: &Workspace) -> HttpGateway {
 
 /// The result in a body that is JSON, or an event of a stream.
 fn result_in(body: &str) -> (String, bool) {
-    let json = body.lines().find_map(|line| line.strip_prefix("data: ").filter(|data| data.contains("\"result\"")));
+    let json =
+        body.lines().find_map(|line| line.strip_prefix("data: ").filter(|data| data.contains("\"result\"")));
     let answer: Value = serde_json::from_str(json.unwrap_or(body)).unwrap_or_else(|_| panic!("{body:.500}"));
     (text_of(&answer["result"]), answer["result"]["isError"] == true)
 }
@@ -191,7 +195,8 @@ fn modern(gateway: &HttpGateway, headers: &[(&str, &str)], tool: &str, arguments
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"_meta":{{{MODERN_META}}},"name":"{tool}","arguments":{arguments}}}}}"#
     );
-    let mut all = vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+    let mut all =
+        vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", tool)];
     all.extend_from_slice(headers);
     result_in(&gateway.post(&all, &body).body)
 }
@@ -233,6 +238,11 @@ fn the_plain_api_gives_results_whole() {
     let workspace = Workspace::new();
     let gateway = http(&workspace);
     let mut host = gateway.connect();
-    host.request_at("POST", "/tools/call", &[("content-type", "application/json")], r#"{"name":"s__page","arguments":{}}"#);
+    host.request_at(
+        "POST",
+        "/tools/call",
+        &[("content-type", "application/json")],
+        r#"{"name":"s__page","arguments":{}}"#,
+    );
     assert!(host.reply().body.contains("line 05999:"));
 }

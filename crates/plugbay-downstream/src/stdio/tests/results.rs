@@ -104,7 +104,8 @@ async fn a_large_result_is_answered_with_an_outline_and_read_by_its_handle() {
     let (outline, length) = (text(&answer).to_owned(), answer.to_string().len());
     assert!(length < 6_000 && outline.contains("line 0000"), "{length}: {outline}");
     let handle = handle(&outline);
-    let how = json!({ "name": "read_result", "arguments": { "result": handle, "lines": "1-80" } }).to_string();
+    let how =
+        json!({ "name": "read_result", "arguments": { "result": handle, "lines": "1-80" } }).to_string();
     assert!(outline.contains(&format!("execute_tool {how}")), "{outline}");
 
     let lines = json!({ "result": handle, "lines": "500-501" });
@@ -119,7 +120,8 @@ async fn a_large_result_is_answered_with_an_outline_and_read_by_its_handle() {
         let (part, failed) = told(&mut harness, tool, arguments).await;
         assert!(part.contains(wanted) && !part.contains("0502") && !failed, "{tool}: {part}");
     }
-    let (found, _) = told(&mut harness, "read_result", json!({ "result": handle, "grep": "line 0777" })).await;
+    let (found, _) =
+        told(&mut harness, "read_result", json!({ "result": handle, "grep": "line 0777" })).await;
     assert!(found.contains("line 0777") && found.len() < 1_000, "{found}");
     let (first, _) = told(&mut harness, "read_result", json!({ "result": handle })).await;
     let (second, _) = told(&mut harness, "read_result", json!({ "result": handle, "page": 2 })).await;
@@ -262,7 +264,8 @@ async fn a_modern_host_gets_an_outline_that_is_complete() {
     harness.forwarded().await.answer(text_result(&page()));
     let answer = harness.hear().await;
     assert_eq!(answer["result"]["resultType"], "complete");
-    let read = json!({ "name": "read_result", "arguments": { "result": handle(text(&answer)), "lines": "2" } });
+    let read =
+        json!({ "name": "read_result", "arguments": { "result": handle(text(&answer)), "lines": "2" } });
     let members = read.to_string();
     let members = format!(",{}", &members[1..members.len() - 1]);
     let answer = harness.ask(modern(2, "tools/call", &members)).await;
@@ -332,7 +335,10 @@ async fn a_reference_that_cannot_be_resolved_says_where_and_why() {
     let unknown = "r_AAECAwQFBgcICQoLDA0ODw";
     for (reference, words) in [
         (json!({ "$result": unknown }), ["arguments.any[1]", "there is no result r_AAE"]),
-        (json!({ "$result": handle, "jq": ".[]" }), ["arguments.any[1]", "exactly one value here; it gives 5000"]),
+        (
+            json!({ "$result": handle, "jq": ".[]" }),
+            ["arguments.any[1]", "exactly one value here; it gives 5000"],
+        ),
         (json!({ "$result": handle, "jq": "nonsense" }), ["arguments.any[1]", "is no filter"]),
     ] {
         harness.say(execute(3, "s__write", &json!({ "any": [1, reference] }))).await;
@@ -342,7 +348,8 @@ async fn a_reference_that_cannot_be_resolved_says_where_and_why() {
         assert_eq!(answer["result"]["isError"], true);
     }
     let many = json!({ "any": vec![json!({ "$result": handle }); 33] });
-    let (told, failed) = told(&mut harness, "execute_tool", json!({ "name": "s__write", "arguments": many })).await;
+    let (told, failed) =
+        told(&mut harness, "execute_tool", json!({ "name": "s__write", "arguments": many })).await;
     assert!(failed && told.contains("33 results; the limit of one call is 32"), "{told}");
     harness.nothing_forwarded().await;
 }
@@ -388,14 +395,20 @@ async fn jq_beside_a_call_takes_a_part_of_the_result() {
     assert_eq!(answer["result"].get("structuredContent"), None);
     harness.say(filtered(2, ".rows")).await;
     harness.forwarded().await.answer(r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#);
-    assert_eq!(harness.hear_text().await, r#"{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"no"}],"isError":true}}"#);
+    assert_eq!(
+        harness.hear_text().await,
+        r#"{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"no"}],"isError":true}}"#
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wrong_filter_beside_a_call_loses_nothing() {
     let mut harness = in_mode(Mode::Search).await;
     harness.say(filtered(1, "nonsense")).await;
-    harness.forwarded().await.answer(json!({ "content": [], "structuredContent": { "name": "n", "rows": [1] } }));
+    harness
+        .forwarded()
+        .await
+        .answer(json!({ "content": [], "structuredContent": { "name": "n", "rows": [1] } }));
     let answer = harness.hear().await;
     let told_text = text(&answer).to_owned();
     assert_eq!(answer["result"]["isError"], true);
@@ -416,5 +429,8 @@ async fn values_of_a_filter_that_are_large_are_a_result_of_their_own() {
     assert!(outline.len() < 8_000, "{outline}");
     let whole = json!({ "result": handle(&outline), "jq": "." });
     let (again, failed) = told(&mut harness, "read_result", whole).await;
-    assert!(again.contains("row number 0") && again.contains("r_") && again.len() < 20_000 && !failed, "{again}");
+    assert!(
+        again.contains("row number 0") && again.contains("r_") && again.len() < 20_000 && !failed,
+        "{again}"
+    );
 }

@@ -291,7 +291,13 @@ pub(super) fn results() -> Vec<Row> {
     vec![
         row("Results.threshold", json!({}), rules(json!({ "threshold": false })), large, outlined),
         row("Results.tools", json!({}), rules(json!({ "tools": { "e*": false } })), large, outlined),
-        row("Results.listed", json!({}), rules(json!({ "listed": true })), names, [" s__echo ", " read_result "]),
+        row(
+            "Results.listed",
+            json!({}),
+            rules(json!({ "listed": true })),
+            names,
+            [" s__echo ", " read_result "],
+        ),
     ]
 }
 
