@@ -70,6 +70,9 @@ impl Fit {
         if payload.len() <= LEAST_THRESHOLD && self.filter.is_none() {
             return None;
         }
+        if matches!(self.way, CalledBy::Name) && !is_for_listed(session, server) {
+            return None;
+        }
         let tool = string_value(&self.tool)?;
         let threshold = self.threshold(session, server, &tool);
         if threshold.is_none_or(|threshold| payload.len() <= threshold) && self.filter.is_none() {
@@ -91,6 +94,12 @@ impl Fit {
             None => plugbay_core::fit::ResultRules::default().threshold(tool, listed, takes),
         }
     }
+}
+
+/// Whether the user wants outlines for tools that hosts call by name.
+fn is_for_listed(session: &Session, server: &ServerName) -> bool {
+    let snapshots = session.gateway().snapshots.borrow();
+    snapshots.layout.exposures.get(server).is_some_and(|exposure| exposure.results.listed)
 }
 
 /// The output schema of a tool. A host that lists the tool may check results against it.

@@ -137,19 +137,24 @@ impl Results {
         if result.len() > self.limits.bytes_of_one {
             return Err(io::Error::other("the result is too large to be kept"));
         }
-        let in_memory = self.lock().totals.memory + result.len() <= self.limits.memory;
+        // Two results at once may take a little more than the limit.
+        let in_memory = self.make_room(owner, result.len());
         let body = if in_memory { Body::in_memory(result) } else { Body::in_file(&result, &self.folder)? };
         let mut state = self.lock();
-        state.forget_expired(Instant::now());
-        state.make_room(owner, &body, &self.limits);
         state.totals.add(&body);
-        state
-            .entries
-            .insert(handle, Entry { owner, used: Instant::now(), stored: StoredResult { tool, body } });
+        state.entries.insert(handle, Entry { owner, used: Instant::now(), stored: StoredResult { tool, body } });
         if !std::mem::replace(&mut state.sweeps, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
         Ok(())
+    }
+
+    /// Removes what has to give way to a result of this length. Returns whether there is room in memory, or else in a file.
+    fn make_room(&self, owner: ResultOwner, length: usize) -> bool {
+        let mut state = self.lock();
+        state.forget_expired(Instant::now());
+        state.make_room(owner, length, &self.limits);
+        state.totals.memory + length <= self.limits.memory
     }
 
     /// The result of this handle, if it is one of this session. It is kept for longer now.
@@ -229,35 +234,33 @@ impl State {
         self.remove_all(|entry| now.duration_since(entry.used) >= KEPT);
     }
 
-    /// Removes what has to give way to this.
-    fn make_room(&mut self, owner: ResultOwner, body: &Body, limits: &Limits) {
-        while self.is_full_for_one(owner, body, limits) {
+    /// Removes what has to give way to a result of this length.
+    fn make_room(&mut self, owner: ResultOwner, length: usize, limits: &Limits) {
+        while self.is_full_for_one(owner, length, limits) {
             let own = self.entries.iter().filter(|(_, entry)| entry.owner == owner);
             let Some((handle, _)) = own.min_by_key(|(_, entry)| entry.used) else { break };
             self.remove(*handle);
         }
-        while self.is_full(body, limits) {
-            let files_only = body.is_file() && self.totals.files >= limits.files;
-            let entries = self.entries.iter().map(|(handle, entry)| {
-                let may_go = !files_only || entry.stored.body.is_file();
-                (entry.owner, may_go.then_some(Removable { key: *handle, used: entry.used }))
-            });
+        while self.is_full(length, limits) {
+            let entries = self.entries.iter();
+            let entries = entries
+                .map(|(handle, entry)| (entry.owner, Some(Removable { key: *handle, used: entry.used })));
             let Some(handle) = gives_way(owner, entries) else { break };
             self.remove(handle);
         }
     }
 
-    fn is_full_for_one(&self, owner: ResultOwner, body: &Body, limits: &Limits) -> bool {
+    fn is_full_for_one(&self, owner: ResultOwner, length: usize, limits: &Limits) -> bool {
         let own = self.entries.values().filter(|entry| entry.owner == owner);
         let (count, bytes) =
             own.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.stored.len()));
-        count >= limits.results_of_one || bytes + body.len() > limits.bytes_of_one
+        count >= limits.results_of_one || bytes + length > limits.bytes_of_one
     }
 
-    fn is_full(&self, body: &Body, limits: &Limits) -> bool {
+    fn is_full(&self, length: usize, limits: &Limits) -> bool {
         self.entries.len() >= limits.results
-            || self.totals.bytes + body.len() > limits.bytes
-            || body.is_file() && self.totals.files >= limits.files
+            || self.totals.bytes + length > limits.bytes
+            || self.totals.memory + length > limits.memory && self.totals.files >= limits.files
     }
 }
 

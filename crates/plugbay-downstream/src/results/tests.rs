@@ -107,8 +107,8 @@ async fn results_without_room_in_memory_are_in_files_that_have_no_name() {
         tokio::time::advance(Duration::from_secs(1)).await;
         in_files.push(put(&results, owner(1, 1), &format!("{n}").repeat(1000)));
     }
-    assert_eq!(results.lock().totals, Totals { bytes: 3080, memory: 80, files: 3 });
-    assert!(read(&results, owner(1, 1), in_memory).is_some(), "only files give way to files");
+    assert_eq!(results.lock().totals, Totals { bytes: 3000, memory: 0, files: 3 });
+    assert_eq!(read(&results, owner(1, 1), in_memory), None, "the oldest gives way, wherever it is");
     assert_eq!(read(&results, owner(1, 1), in_files[4]), Some("4".repeat(1000)));
     assert_eq!(read(&results, owner(1, 1), in_files[1]), None);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing to be left behind");

@@ -152,6 +152,33 @@ fn all_files(folder: &Path) -> Vec<(std::path::PathBuf, u64)> {
     files
 }
 
+/// The memory of a process, in MiB.
+fn memory(pid: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1024
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_thousand_handles_take_no_more_memory_than_the_store_has() {
+    let workspace = Workspace::new();
+    let script = script().tool("mid", r#"{"size":40000}"#);
+    let config = Config::new().server(&workspace, "s", &script).top("mode", json!("search"));
+    workspace.write_config(&config);
+    let host = opened(workspace.serve(&gateway()));
+    let before = memory(host.pid());
+    let first = handle(&told(&host, "s__mid", &json!({})).0);
+    for _ in 1..1000 {
+        told(&host, "s__mid", &json!({}));
+    }
+    let grown = memory(host.pid()) - before;
+    assert!((20..64).contains(&grown), "{grown} MiB for 1,000 results of 40 KB");
+    let (_, failed) = told(&host, "read_result", &read(&first, "page", 1));
+    assert!(failed, "40 MB are more than 32 MiB in memory and 128 files");
+    assert!(nameless(host.pid(), workspace.path()) <= 128);
+}
+
 #[test]
 fn windows_of_a_daemon_do_not_share_handles() {
     let workspace = Workspace::new().with_daemon();
