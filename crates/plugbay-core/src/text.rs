@@ -11,6 +11,7 @@ use std::{borrow::Cow, fmt, fmt::Write};
 
 pub(crate) use definition::string_start;
 pub use definition::{Cleaned, clean_definition, is_plain};
+pub(crate) use definition::{string_start, string_text};
 
 /// A kind of hidden characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

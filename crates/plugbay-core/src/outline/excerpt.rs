@@ -36,7 +36,11 @@ pub fn lines(text: &str, from: usize, to: Option<usize>, tokens: usize) -> Excer
     let from = from.max(1);
     let last = to.unwrap_or(lines.count).min(lines.count);
     if from > last {
-        let note = format!("no lines {from}-{}: there are {}", to.unwrap_or(from), counted(lines.count, "line", "lines"));
+        let note = format!(
+            "no lines {from}-{}: there are {}",
+            to.unwrap_or(from),
+            counted(lines.count, "line", "lines")
+        );
         return Excerpt { text: String::new(), note, next: None };
     }
     let (mut out, mut left, mut shown, mut cut) = (String::new(), tokens.max(LEAST), from - 1, "");
@@ -63,14 +67,14 @@ pub fn lines(text: &str, from: usize, to: Option<usize>, tokens: usize) -> Excer
 
 /// Lines that match a pattern, with lines around them, as far as they fit. An error says what is wrong with a pattern.
 pub fn grep(text: &str, pattern: &str, context: usize, tokens: usize) -> Result<Excerpt, String> {
-    let matcher = Matcher::new(pattern)?;
+    let wanted = Wanted::new(pattern)?;
     let mut out = Matches { text: String::new(), left: tokens.max(LEAST), next: None, last: 0 };
     let (mut matches, mut shown) = (0, 0);
     let mut before: Vec<(usize, &str)> = Vec::new();
     let mut behind = 0;
     for (at, line) in text.lines().enumerate() {
         let number = at + 1;
-        if let Some(found) = matcher.find(line) {
+        if let Some(found) = wanted.find(line) {
             matches += 1;
             if out.next.is_none() && out.all(&before, number, line, &found) {
                 shown += 1;
@@ -87,23 +91,26 @@ pub fn grep(text: &str, pattern: &str, context: usize, tokens: usize) -> Result<
             before.push((number, line));
         }
     }
-    let rest = out.next.map_or(String::new(), |next| format!("; shown: the first {}; next match: line {next}", count(shown)));
+    let rest = out.next.map_or(String::new(), |next| {
+        format!("; shown: the first {}; next match: line {next}", count(shown))
+    });
     let note = format!("{} of {pattern:?}{rest}", counted(matches, "match", "matches"));
     Ok(Excerpt { text: out.text, note, next: out.next })
 }
 
 /// A plain string, or a regular expression.
-enum Matcher {
-    Plain(memmem::Finder<'static>),
+enum Wanted {
+    Plain(Box<memmem::Finder<'static>>),
     Pattern(Regex),
 }
 
-impl Matcher {
+impl Wanted {
     fn new(pattern: &str) -> Result<Self, String> {
         if !pattern.contains(['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$']) {
-            return Ok(Self::Plain(memmem::Finder::new(pattern.as_bytes()).into_owned()));
+            return Ok(Self::Plain(Box::new(memmem::Finder::new(pattern.as_bytes()).into_owned())));
         }
-        let regex = RegexBuilder::new(pattern).unicode(false).size_limit(PATTERN).dfa_size_limit(PATTERN).build();
+        let regex =
+            RegexBuilder::new(pattern).unicode(false).size_limit(PATTERN).dfa_size_limit(PATTERN).build();
         regex.map(Self::Pattern).map_err(|error| error.to_string())
     }
 
@@ -190,13 +197,17 @@ pub fn page(text: &str, number: usize, tokens: usize) -> Excerpt {
     Excerpt { text: text[found].to_owned(), note, next }
 }
 
-/// At least one character.
+/// At least one character. Only the beginning of the text is looked at.
 fn page_length(text: &str, tokens: usize) -> usize {
+    // A page of more bytes has blanks in plenty, and may as well end.
+    let window = &text[..text.floor_char_boundary(tokens.saturating_mul(10))];
     let (mut end, mut left) = (0, tokens);
-    for line in text.split_inclusive('\n') {
-        // Longer than any page can be: no need to count it.
-        let longest = tokens.saturating_mul(10);
-        let price = if line.len() > longest { usize::MAX } else { estimate(line) + 1 };
+    for line in window.split_inclusive('\n') {
+        let is_whole = line.ends_with('\n') || window.len() == text.len();
+        if !is_whole {
+            break;
+        }
+        let price = estimate(line) + 1;
         if price > left {
             break;
         }
@@ -206,7 +217,7 @@ fn page_length(text: &str, tokens: usize) -> usize {
     if end > 0 {
         return end;
     }
-    let most = page::prefix(text, tokens);
+    let most = page::prefix(window, tokens);
     let line = &most[..most.find('\n').map_or(most.len(), |at| at + 1)];
     let late = line.floor_char_boundary(line.len() / 2);
     let behind = |mark: &str| line[late..].rfind(mark).map(|at| late + at + mark.len());

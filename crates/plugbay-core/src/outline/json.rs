@@ -16,7 +16,7 @@ use crate::{
         is_name, key_text,
         profile::{Id, Node, Profile, ROOT, Rows, key_name},
     },
-    text::string_start,
+    text::string_text,
 };
 
 /// From generous to tight: how deep, and how many keys of one object.
@@ -65,7 +65,7 @@ pub(super) fn write(page: &mut Page, whole: &str, kind: Kind, profile: &Profile,
     if longest.1.len() > whole.len() / 2 && longest.1.len() > 400 {
         return write_string(page, whole, profile, longest.0);
     }
-    let rows = profile.rows.as_ref().filter(|rows| rows.count > 1);
+    let rows = profile.rows.as_ref().filter(|rows| rows.count > 1 && rows.span.len() > whole.len() / 4);
     let room = if rows.is_some() { page.left() * 11 / 20 } else { page.left() };
     for line in structure(profile, room) {
         page.line(&line);
@@ -81,8 +81,8 @@ fn write_string(page: &mut Page, whole: &str, profile: &Profile, node: Id) {
         page.line(&line);
     }
     let span = &profile.longest.1;
-    let (inner, _) = string_start(&whole.as_bytes()[span.start + 1..span.end - 1], usize::MAX);
-    page.line(&format!("{} is text:", path_to(profile, node)));
+    let inner = string_text(&whole.as_bytes()[span.start + 1..span.end - 1]);
+    page.line(&format!("{} is text, its own lines:", path_to(profile, node)));
     text::write(page, &inner, &format!("{} characters", count(inner.chars().count())));
 }
 
@@ -100,7 +100,10 @@ fn write_rows(page: &mut Page, json: &[u8], profile: &Profile, rows: &Rows) {
     let all = |chosen: &Vec<usize>| {
         let chosen: Vec<&(usize, usize)> = chosen.iter().filter_map(|at| rows.samples.get(*at)).collect();
         let room = room / chosen.len().max(1);
-        chosen.into_iter().map(|(place, start)| row(json, rows, *place, *start, room)).collect::<Option<Vec<_>>>()
+        chosen
+            .into_iter()
+            .map(|(place, start)| row(json, rows, *place, *start, room))
+            .collect::<Option<Vec<_>>>()
     };
     if let Some(lines) = choices.iter().find_map(all) {
         page.line(&label);
@@ -147,24 +150,24 @@ impl Structure<'_> {
         }
     }
 
-    /// `path` is relative to the array around it; `note` says how often it is there.
-    fn node(&mut self, id: Id, path: &str, indent: usize, depth: usize, note: &str) {
+    /// `path` is relative to the array around it; `often` says in how many objects it is.
+    fn node(&mut self, id: Id, path: &str, indent: usize, depth: usize, often: &str) {
         let node = &self.profile.nodes[id];
         let is_again = self.above.contains(&id);
         self.above.push(id);
         let shown = if path.is_empty() { "." } else { path };
         let scalars = describe(node);
         let is_plain_object = scalars.is_empty() && node.arrays.count == 0 && node.objects.count > 0;
-        if !(scalars.is_empty() && (node.arrays.count > 0 || is_plain_object && note.is_empty())) {
+        if !(scalars.is_empty() && (node.arrays.count > 0 || is_plain_object && often.is_empty())) {
             let object = if node.objects.count > 0 { object_words(node, &scalars) } else { String::new() };
             let keys = if self.is_too_deep(depth) { key_names(node) } else { String::new() };
-            self.line(indent, &format!("{shown}: {scalars}{object}{keys}{note}"));
+            self.line(indent, &format!("{shown}: {scalars}{object}{keys}{often}"));
         } else if is_plain_object && self.is_too_deep(depth) && !path.is_empty() {
             self.line(indent, &format!("{shown}: object{}", key_names(node)));
         }
         if node.arrays.count > 0 {
-            let note = if scalars.is_empty() { note } else { "" };
-            self.array(node, path, indent, depth, (is_again, note));
+            let often = if scalars.is_empty() { often } else { "" };
+            self.array(node, path, indent, depth, (is_again, often));
         }
         if node.objects.count > 0 && !is_again {
             self.object(node, path, indent, depth);
@@ -172,22 +175,22 @@ impl Structure<'_> {
         self.above.pop();
     }
 
-    fn array(&mut self, node: &Node, path: &str, indent: usize, depth: usize, (again, note): (bool, &str)) {
+    fn array(&mut self, node: &Node, path: &str, indent: usize, depth: usize, (again, often): (bool, &str)) {
         let shown = if path.is_empty() { ".[]".to_owned() } else { format!("{path}[]") };
         let item = node.arrays.item.map(|item| &self.profile.nodes[item]);
         let is_object = item.is_some_and(|item| item.objects.count == item.count());
         let words = elements(node, if is_object { "object" } else { "element" });
         if again {
-            return self.line(indent, &format!("{shown}: {words}{note}, as above"));
+            return self.line(indent, &format!("{shown}: {words}{often}, as above"));
         }
         let Some((id, item)) = node.arrays.item.zip(item) else {
-            return self.line(indent, &format!("{shown}: {words}{note}"));
+            return self.line(indent, &format!("{shown}: {words}{often}"));
         };
         let scalars = describe(item);
         let colon = if scalars.is_empty() { "" } else { ": " };
         let is_end = self.is_too_deep(depth + 1) || self.above.contains(&id);
         let keys = if is_end { key_names(item) } else { String::new() };
-        self.line(indent, &format!("{shown}: {words}{note}{colon}{scalars}{keys}"));
+        self.line(indent, &format!("{shown}: {words}{often}{colon}{scalars}{keys}"));
         if is_end {
             return;
         }
@@ -208,7 +211,11 @@ impl Structure<'_> {
         if let Some(map) = node.objects.map {
             let shown = if path.is_empty() { ".[]".to_owned() } else { format!("{path}[]") };
             let members = counted(node.objects.members, "member", "members");
-            let of = if node.objects.count > 1 { format!(" in {} objects", count(node.objects.count)) } else { String::new() };
+            let of = if node.objects.count > 1 {
+                format!(" in {} objects", count(node.objects.count))
+            } else {
+                String::new()
+            };
             let (value, words) = (&self.profile.nodes[map], describe(&self.profile.nodes[map]));
             let colon = if words.is_empty() { "" } else { ": " };
             self.line(indent, &format!("{shown}: {members} by key{of}{colon}{words}"));
@@ -224,14 +231,14 @@ impl Structure<'_> {
         }
         for key in node.objects.keys.iter().take(self.level.keys) {
             let path = format!("{path}{}", step(&key_name(&key.raw)));
-            let note = if key.count < node.objects.count {
+            let often = if key.count < node.objects.count {
                 format!(" (in {} of {})", count(key.count), count(node.objects.count))
             } else {
                 String::new()
             };
             match key.node {
-                Some(child) => self.node(child, &path, indent, depth + 1, &note),
-                None => self.line(indent, &format!("{path}: …{note}")),
+                Some(child) => self.node(child, &path, indent, depth + 1, &often),
+                None => self.line(indent, &format!("{path}: …{often}")),
             }
         }
         self.other_keys(node, indent);
@@ -262,7 +269,8 @@ fn object_words(node: &Node, scalars: &str) -> String {
 /// ` {login, id, …}`: keys of objects that have no lines.
 fn key_names(node: &Node) -> String {
     let keys = &node.objects.keys;
-    let mut names: Vec<String> = keys.iter().take(OTHER_KEYS).map(|key| key_text(&key_name(&key.raw))).collect();
+    let mut names: Vec<String> =
+        keys.iter().take(OTHER_KEYS).map(|key| key_text(&key_name(&key.raw))).collect();
     if keys.len() > OTHER_KEYS || node.objects.more > 0 {
         names.push("…".to_owned());
     }
@@ -273,15 +281,19 @@ fn key_names(node: &Node) -> String {
 fn elements(node: &Node, one: &str) -> String {
     let arrays = &node.arrays;
     let many = format!("{one}s");
+    let sampled = match arrays.passed {
+        0 => String::new(),
+        passed => format!(" (below: of {})", count(arrays.elements - passed)),
+    };
     if arrays.count == 1 {
-        return counted(arrays.elements, one, &many);
+        return format!("{}{sampled}", counted(arrays.elements, one, &many));
     }
     let each = if arrays.fewest == arrays.most {
         counted(arrays.most, one, &many)
     } else {
         format!("{}..{} {many}", count(arrays.fewest), count(arrays.most))
     };
-    format!("{each} each, {} in all", count(arrays.elements))
+    format!("{each} each, {} in all{sampled}", count(arrays.elements))
 }
 
 /// A key as a step of a `jq` path.

@@ -8,9 +8,9 @@ mod json;
 mod page;
 mod result;
 mod sample;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use excerpt::{Excerpt, grep, lines, page};
 use page::Page;

@@ -52,7 +52,7 @@ pub(super) fn count(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -90,33 +90,37 @@ pub(super) fn foreign(text: &str, limit: usize) -> String {
     // Hidden characters may be many; what is behind them is seldom worth a longer look.
     let start = &text[..text.floor_char_boundary(limit.saturating_mul(16))];
     let clean = stripped(start);
-    let mut out: String = clean.chars().take(limit).map(|char| if char == '\n' { ' ' } else { char }).collect();
+    let mut out: String =
+        clean.chars().take(limit).map(|char| if char == '\n' { ' ' } else { char }).collect();
     if start.len() < text.len() || clean.chars().nth(limit).is_some() {
         out.push('…');
     }
     out
 }
 
-/// The longest beginning that is surely of at most so many tokens, give or take a few.
+/// A beginning of at most so many tokens, and not of much fewer.
 pub(super) fn prefix(text: &str, tokens: usize) -> &str {
-    let mut length = tokens.saturating_mul(8);
+    let mut length = tokens.saturating_mul(6);
     loop {
         let start = &text[..text.floor_char_boundary(length)];
-        if estimate(start) <= tokens {
+        let price = estimate(start);
+        if price <= tokens {
             return start;
         }
-        length = start.len() * 7 / 8;
+        // As long as its price allows, but surely shorter.
+        length = (start.len() * tokens / price).min(start.len() * 63 / 64);
     }
 }
 
 /// The same of the end.
 pub(super) fn suffix(text: &str, tokens: usize) -> &str {
-    let mut length = tokens.saturating_mul(8);
+    let mut length = tokens.saturating_mul(6);
     loop {
         let end = &text[text.ceil_char_boundary(text.len().saturating_sub(length))..];
-        if estimate(end) <= tokens {
+        let price = estimate(end);
+        if price <= tokens {
             return end;
         }
-        length = end.len() * 7 / 8;
+        length = (end.len() * tokens / price).min(end.len() * 63 / 64);
     }
 }

@@ -91,7 +91,9 @@ pub fn replace(result: &[u8], how: &Replacement<'_>) -> Option<Replaced> {
     };
     let kept = kept_structure(&parts, how.schema);
     let text = match &kept {
-        Some(Cow::Owned(_)) => format!("structuredContent has the first {} elements of each array\n{text}", SHORT.0),
+        Some(Cow::Owned(_)) => {
+            format!("structuredContent has the first {} elements of each array\n{text}", SHORT.0)
+        }
         _ => text,
     };
     let tokens_after = estimate(&text);

@@ -1,6 +1,8 @@
 //! Samples of JSON values, cut so that they still parse: long strings end with `…`, and what is left out is a string
 //! that begins with `…`.
 
+use std::fmt::Write;
+
 use crate::{
     shape::profile::key_name,
     text::{string_start, stripped},
@@ -21,7 +23,7 @@ struct Cut {
 }
 
 /// From generous to tight.
-const CUTS: [Cut; 9] = [
+const CUTS: [Cut; 11] = [
     Cut { string: 160, depth: 6, elements: 5, members: 48, tells: true },
     Cut { string: 80, depth: 4, elements: 3, members: 32, tells: true },
     Cut { string: 48, depth: 3, elements: 2, members: 24, tells: true },
@@ -29,7 +31,9 @@ const CUTS: [Cut; 9] = [
     Cut { string: 24, depth: 1, elements: 1, members: 16, tells: true },
     Cut { string: 16, depth: 1, elements: 0, members: 12, tells: true },
     Cut { string: 16, depth: 1, elements: 0, members: 8, tells: true },
+    Cut { string: 12, depth: 1, elements: 0, members: 6, tells: true },
     Cut { string: 12, depth: 1, elements: 0, members: 5, tells: true },
+    Cut { string: 12, depth: 1, elements: 0, members: 4, tells: true },
     Cut { string: 12, depth: 1, elements: 0, members: 3, tells: true },
 ];
 /// Digits of a number.
@@ -76,6 +80,12 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// Whether every parser reads a number: not too long, not too large.
+fn is_common(number: &[u8]) -> bool {
+    let value = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
+    number.len() <= NUMBER && value.is_some_and(f64::is_finite)
+}
+
 struct Writer<'a> {
     json: &'a [u8],
     cut: Cut,
@@ -95,7 +105,8 @@ impl Writer<'_> {
             _ => {
                 let span = cursor.value(depth)?;
                 let scalar = &self.json[span];
-                if scalar.len() > NUMBER && self.cut.tells {
+                let is_number = scalar.first().is_some_and(|first| !first.is_ascii_alphabetic());
+                if self.cut.tells && is_number && !is_common(scalar) {
                     self.out.push_str(&string(scalar, NUMBER));
                 } else {
                     self.out.push_str(&String::from_utf8_lossy(scalar));
@@ -123,7 +134,7 @@ impl Writer<'_> {
         }
         if let Some(more) = members.count.checked_sub(self.cut.members).filter(|more| *more > 0) {
             self.comma(members.count);
-            self.out.push_str(&format!("\"…\":\"{more} more\""));
+            let _ = write!(self.out, "\"…\":\"{more} more\"");
         }
         self.out.push('}');
         Ok(())
@@ -143,7 +154,7 @@ impl Writer<'_> {
         let more = elements.count.saturating_sub(self.cut.elements);
         if more > 0 && self.cut.tells {
             self.comma(elements.count);
-            self.out.push_str(&format!("\"… {more} more\""));
+            let _ = write!(self.out, "\"… {more} more\"");
         }
         self.out.push(']');
         Ok(())
@@ -170,12 +181,15 @@ impl Writer<'_> {
             }
             cursor.value(depth + 1)?;
         }
-        self.out.push_str(&match (open, walk.count) {
+        let words = match (open, walk.count) {
             (b'{', 0) => "{}".to_owned(),
             (_, 0) => "[]".to_owned(),
+            (b'{', 1) => "\"… 1 key\"".to_owned(),
+            (_, 1) => "\"… 1 element\"".to_owned(),
             (b'{', count) => format!("\"… {count} keys\""),
             (_, count) => format!("\"… {count} elements\""),
-        });
+        };
+        self.out.push_str(&words);
         Ok(())
     }
 }

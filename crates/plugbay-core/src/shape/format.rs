@@ -70,7 +70,9 @@ fn is_date(text: &[u8]) -> bool {
 
 fn is_uuid(text: &[u8]) -> bool {
     let is_dash = |at: usize| matches!(at, 8 | 13 | 18 | 23);
-    text.iter().enumerate().all(|(at, byte)| if is_dash(at) { *byte == b'-' } else { byte.is_ascii_hexdigit() })
+    text.iter()
+        .enumerate()
+        .all(|(at, byte)| if is_dash(at) { *byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
 fn is_email(text: &[u8]) -> bool {

@@ -210,7 +210,13 @@ fn merged_keys(one: Vec<Key>, two: Vec<Key>, more: bool) -> Object {
 /// Whether all values are of one kind, as those of a map are.
 fn are_alike(keys: &[Key]) -> bool {
     let kinds = |shape: &Shape| {
-        [shape.boolean, shape.number.is_some(), shape.string.is_some(), shape.array.is_some(), shape.object.is_some()]
+        [
+            shape.boolean,
+            shape.number.is_some(),
+            shape.string.is_some(),
+            shape.array.is_some(),
+            shape.object.is_some(),
+        ]
     };
     let known = || keys.iter().map(|key| kinds(&key.shape)).filter(|kinds| kinds.contains(&true));
     let first = known().next();

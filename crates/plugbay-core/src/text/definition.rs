@@ -1,5 +1,7 @@
 //! Definitions without hidden characters: the bytes of JSON stay as they came, but for those that are taken out.
 
+use std::borrow::Cow;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr_iter};
 
@@ -163,6 +165,50 @@ pub(crate) fn string_start(text: &[u8], limit: usize) -> (String, bool) {
     let read = |char| if char == LONE_HALF { char::REPLACEMENT_CHARACTER } else { char };
     let start = all.by_ref().take(limit).map(read).collect();
     (start, all.next().is_some())
+}
+
+/// The text of a JSON string that is given without its quotes, whatever its escapes say.
+pub(crate) fn string_text(text: &[u8]) -> Cow<'_, str> {
+    let Some(first) = memchr(b'\\', text) else { return String::from_utf8_lossy(text) };
+    // Nothing becomes longer than its escape. Eight bytes are written at a time, of which some may not count.
+    let mut out = vec![0; text.len() + 8];
+    out[..first].copy_from_slice(&text[..first]);
+    let (mut at, mut end) = (first, first);
+    while at < text.len() {
+        if let Some(eight) = text[at..].first_chunk::<8>() {
+            out[end..end + 8].copy_from_slice(eight);
+            let plain = plain_bytes(u64::from_le_bytes(*eight));
+            (at, end) = (at + plain, end + plain);
+            if plain == 8 {
+                continue;
+            }
+        } else if text[at] != b'\\' {
+            out[end] = text[at];
+            (at, end) = (at + 1, end + 1);
+            continue;
+        }
+        let (char, length) = match text.get(at + 1) {
+            // By far the most.
+            Some(b'"') => ('"', 2),
+            Some(b'n') => ('\n', 2),
+            _ => escape(&text[at..]),
+        };
+        let char = if char == LONE_HALF { char::REPLACEMENT_CHARACTER } else { char };
+        end += char.encode_utf8(&mut out[end..]).len();
+        at += length;
+    }
+    out.truncate(end);
+    Cow::Owned(
+        String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+    )
+}
+
+/// How many of eight bytes come before a backslash.
+fn plain_bytes(eight: u64) -> usize {
+    const ONES: u64 = u64::MAX / 0xff;
+    let marked = eight ^ (ONES * u64::from(b'\\'));
+    // Borrows go upwards, so the lowest mark is always right.
+    (marked.wrapping_sub(ONES) & !marked & ONES << 7).trailing_zeros() as usize / 8
 }
 
 /// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair of

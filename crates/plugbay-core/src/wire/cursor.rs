@@ -31,6 +31,11 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
+    /// Moves on to where something else has found that a value begins or ends.
+    pub(crate) fn move_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
     /// The next byte that is not white space, left in place.
     pub(crate) fn peek(&mut self) -> Result<u8, ScanError> {
         while let Some(byte) = self.bytes.get(self.at) {
@@ -245,6 +250,11 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
+    /// Counts elements that were passed without it; the cursor stands before the next one, or before the end.
+    pub(crate) fn pass(&mut self, elements: usize) {
+        self.count += elements;
+    }
+
     /// Enters an object or an array, whichever begins with this byte. `depth` is how deep it stands.
     pub(crate) fn open(cursor: &mut Cursor<'_>, open: u8, depth: u32) -> Result<Self, ScanError> {
         cursor.expect(open)?;

@@ -15,6 +15,7 @@ mod letters;
 mod masks;
 mod queue;
 mod scan;
+pub(crate) mod skip;
 mod sse;
 pub mod write;
 

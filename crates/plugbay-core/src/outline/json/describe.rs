@@ -79,9 +79,10 @@ fn strings(strings: &Strings) -> String {
 fn distinct(values: &[(Box<[u8]>, usize)]) -> String {
     let mut values: Vec<_> = values.iter().collect();
     values.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-    let shown = values.iter().take(VALUES).map(|(value, times)| {
-        format!("{} {}", sample::string(value, VALUE), count(*times))
-    });
+    let shown = values
+        .iter()
+        .take(VALUES)
+        .map(|(value, times)| format!("{} {}", sample::string(value, VALUE), count(*times)));
     let mut shown: Vec<String> = shown.collect();
     if values.len() > VALUES {
         shown.push(format!("{} others", values.len() - VALUES));

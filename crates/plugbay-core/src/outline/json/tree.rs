@@ -29,7 +29,8 @@ pub(super) fn write(page: &mut Page, json: &[u8], profile: &Profile) -> bool {
 
 fn is_tree(profile: &Profile) -> bool {
     let root = &profile.nodes[ROOT];
-    let Some(entry) = root.arrays.item.map_or((root.objects.count > 0).then_some(root), |id| Some(&profile.nodes[id]))
+    let Some(entry) =
+        root.arrays.item.map_or((root.objects.count > 0).then_some(root), |id| Some(&profile.nodes[id]))
     else {
         return false;
     };
@@ -37,7 +38,9 @@ fn is_tree(profile: &Profile) -> bool {
         let key = entry.objects.keys.iter().find(|key| *key.raw == *name)?;
         Some(&profile.nodes[key.node?])
     };
-    let is_type = |value: &[u8]| matches!(value, b"file" | b"directory" | b"dir" | b"folder" | b"symlink" | b"blob" | b"tree");
+    let is_type = |value: &[u8]| {
+        matches!(value, b"file" | b"directory" | b"dir" | b"folder" | b"symlink" | b"blob" | b"tree")
+    };
     let types = child(b"type").and_then(|types| types.strings.distinct.as_ref());
     child(b"name").is_some_and(|name| name.strings.count > 0)
         && types.is_some_and(|types| !types.is_empty() && types.iter().all(|(value, _)| is_type(value)))
@@ -45,7 +48,13 @@ fn is_tree(profile: &Profile) -> bool {
 }
 
 /// Reads one entry, or an array of entries. `top` is the entry at the top of the tree in which this one is.
-fn value(cursor: &mut Cursor<'_>, json: &[u8], top: Option<&str>, depth: u32, out: &mut Listing) -> Result<(), ScanError> {
+fn value(
+    cursor: &mut Cursor<'_>,
+    json: &[u8],
+    top: Option<&str>,
+    depth: u32,
+    out: &mut Listing,
+) -> Result<(), ScanError> {
     match cursor.peek()? {
         b'[' => {
             let mut elements = Walk::open(cursor, b'[', depth)?;
@@ -60,7 +69,13 @@ fn value(cursor: &mut Cursor<'_>, json: &[u8], top: Option<&str>, depth: u32, ou
 }
 
 /// Members may come in any order, so children wait until the name is known.
-fn entry(cursor: &mut Cursor<'_>, json: &[u8], top: Option<&str>, depth: u32, out: &mut Listing) -> Result<(), ScanError> {
+fn entry(
+    cursor: &mut Cursor<'_>,
+    json: &[u8],
+    top: Option<&str>,
+    depth: u32,
+    out: &mut Listing,
+) -> Result<(), ScanError> {
     let (mut name, mut children, mut is_folder) = (String::new(), None, false);
     // A single root is no folder to count by.
     let below = |name: &str| (depth > 0).then(|| top.unwrap_or(name).to_owned());
@@ -86,7 +101,8 @@ fn entry(cursor: &mut Cursor<'_>, json: &[u8], top: Option<&str>, depth: u32, ou
             }
             (b"type", b'"') => {
                 let (span, _) = cursor.string()?;
-                is_folder |= matches!(&json[span], b"\"directory\"" | b"\"dir\"" | b"\"folder\"" | b"\"tree\"");
+                is_folder |=
+                    matches!(&json[span], b"\"directory\"" | b"\"dir\"" | b"\"folder\"" | b"\"tree\"");
             }
             _ => _ = cursor.value(depth + 1)?,
         }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::Readable;
 use crate::{
-    text::string_start,
-    wire::{Cursor, Member, ScanError, Span, Walk, elements, string_value},
+    text::{string_start, string_text},
+    wire::{Cursor, Member, ScanError, Span, Walk, skip, string_value},
 };
 
 /// A text of at most so many bytes stays, unless there are many.
@@ -36,8 +36,14 @@ pub(super) struct Block {
 impl<'a> Parts<'a> {
     /// `None` if it is no object, or has `content` twice.
     pub(super) fn of(result: &'a [u8]) -> Option<Self> {
-        let mut parts =
-            Self { result, members: Vec::new(), blocks: Vec::new(), has_content: false, is_error: false, structured: None };
+        let mut parts = Self {
+            result,
+            members: Vec::new(),
+            blocks: Vec::new(),
+            has_content: false,
+            is_error: false,
+            structured: None,
+        };
         parts.read().ok()?;
         let twice = |key: &str| parts.members.iter().filter(|member| member.key == key).count() > 1;
         if twice("content") || twice("structuredContent") {
@@ -62,7 +68,7 @@ impl<'a> Parts<'a> {
                 self.content(&mut cursor)?;
                 start..cursor.at()
             } else {
-                cursor.value(1)?
+                checked_value(self.result, &mut cursor, 1)?
             };
             match key.as_ref() {
                 "structuredContent" if first == b'{' => self.structured = Some(value.clone()),
@@ -92,7 +98,7 @@ impl<'a> Parts<'a> {
         while walk.advance(cursor)? {
             let (key, _) = cursor.string()?;
             cursor.expect(b':')?;
-            let value = cursor.value(3)?;
+            let value = checked_value(self.result, cursor, 3)?;
             match &self.result[key] {
                 b"\"type\"" => is_text = self.result[value] == *b"\"text\"",
                 b"\"text\"" if self.result[value.start] == b'"' => text = Some(value),
@@ -158,15 +164,37 @@ fn same(texts: &[&[u8]], structured: &[u8]) -> Same {
         ([text], Some(value)) if structured[value.clone()] == **text => Same::Member,
         ([text], _) if is_same_json(text, structured) => Same::Whole,
         ([], _) => Same::Whole,
-        (many, Some(value)) if many.len() > 1 && elements(structured, &value).len() == many.len() => Same::Whole,
+        (many, Some(value)) if many.len() > 1 && structured[value.start] == b'[' => {
+            let passed = skip::elements(structured, value.start + 1, many.len() + 1);
+            if passed.count == many.len() { Same::Whole } else { Same::No }
+        }
         _ => Same::No,
     }
 }
 
+/// A value of a message that was checked before: what is inside need not be looked at again.
+fn checked_value(json: &[u8], cursor: &mut Cursor<'_>, depth: u32) -> Result<Span, ScanError> {
+    let first = cursor.peek()?;
+    let start = cursor.at();
+    let end = match first {
+        b'"' => skip::string_end(json, start).ok_or(ScanError::Truncated)?,
+        b'{' | b'[' => skip::value_end(json, start),
+        _ => return cursor.value(depth),
+    };
+    cursor.move_to(end);
+    Ok(start..end)
+}
+
 fn only_member(object: &[u8]) -> Option<Span> {
-    let mut members = crate::wire::Members::of(object, &(0..object.len()));
-    let first = members.next()?.ok()?;
-    members.next().is_none().then_some(first.value)
+    let mut cursor = Cursor::new(object, 0);
+    let mut walk = Walk::open(&mut cursor, b'{', 0).ok()?;
+    if !walk.advance(&mut cursor).ok()? {
+        return None;
+    }
+    cursor.string().ok()?;
+    cursor.expect(b':').ok()?;
+    let value = checked_value(object, &mut cursor, 1).ok()?;
+    (cursor.peek() == Ok(b'}')).then_some(value)
 }
 
 /// Whether a quoted text is this JSON, but for white space; told from its beginning.
@@ -198,6 +226,5 @@ fn significant(json: &[u8]) -> impl Iterator<Item = u8> {
 }
 
 fn decoded(quoted: &[u8]) -> Cow<'_, str> {
-    string_value(quoted)
-        .unwrap_or_else(|| Cow::Owned(string_start(&quoted[1..quoted.len() - 1], usize::MAX).0))
+    string_text(&quoted[1..quoted.len() - 1])
 }

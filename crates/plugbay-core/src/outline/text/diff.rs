@@ -25,7 +25,9 @@ pub(super) fn read(text: &str, probe: &[&str]) -> Option<Vec<File>> {
     // Lines of the old and of the new file that the open hunk still has.
     let (mut old, mut new) = (0usize, 0usize);
     for (at, line) in text.lines().enumerate() {
-        if old + new > 0 && let Some(file) = files.last_mut() {
+        if old + new > 0
+            && let Some(file) = files.last_mut()
+        {
             match line.as_bytes().first() {
                 Some(b'+') => (file.added, new) = (file.added + 1, new.saturating_sub(1)),
                 Some(b'-') => (file.removed, old) = (file.removed + 1, old.saturating_sub(1)),
@@ -74,7 +76,8 @@ pub(super) fn write(page: &mut Page, files: &[File], lines: &Lines<'_>, size: &s
         sum(|file| file.added),
         sum(|file| file.removed),
     ));
-    let line = |file: &File| format!("{}| {} +{} -{}", file.line, file.path, count(file.added), count(file.removed));
+    let line =
+        |file: &File| format!("{}| {} +{} -{}", file.line, file.path, count(file.added), count(file.removed));
     let all: usize = files.iter().map(|file| cost(&line(file))).sum();
     let mut room = if all <= page.left() { all } else { page.left().saturating_sub(12) };
     for (place, file) in files.iter().enumerate() {

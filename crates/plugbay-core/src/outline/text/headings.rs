@@ -50,13 +50,16 @@ pub(super) fn markdown(text: &str) -> Vec<Heading> {
 /// Comments of programs begin with `#` too, but stand in no such order.
 pub(super) fn is_markdown(headings: &[Heading]) -> bool {
     let apart = headings.iter().filter(|heading| heading.stands_apart).count();
-    headings.len() >= 2 && headings.iter().any(|heading| heading.level == 2) && apart * 10 >= headings.len() * 9
+    headings.len() >= 2
+        && headings.iter().any(|heading| heading.level == 2)
+        && apart * 10 >= headings.len() * 9
 }
 
 pub(super) fn write_markdown(page: &mut Page, headings: &[Heading], lines: &Lines<'_>, size: &str) {
     let words = counted(lines.count, "line", "lines");
     page.line(&format!("Markdown, {size}, {words}, {}", counted(headings.len(), "heading", "headings")));
-    let line = |heading: &Heading| format!("{}| {} {}", heading.line, "#".repeat(heading.level), heading.text);
+    let line =
+        |heading: &Heading| format!("{}| {} {}", heading.line, "#".repeat(heading.level), heading.text);
     write(page, headings, line);
 }
 
@@ -92,11 +95,11 @@ pub(super) fn is_html(text: &str) -> bool {
 
 pub(super) fn write_html(page: &mut Page, lines: &Lines<'_>, size: &str) {
     let headings = html(lines.text);
-    let links = memmem::find_iter(lines.text.as_bytes(), b"<a ").count();
+    let anchors = memmem::find_iter(lines.text.as_bytes(), b"<a ").count();
     let counts = [
         counted(lines.count, "line", "lines"),
         counted(headings.len(), "heading", "headings"),
-        counted(links, "link", "links"),
+        counted(anchors, "link", "links"),
     ];
     page.line(&format!("HTML, {size}, {}", counts.join(", ")));
     if let Some(title) = memmem::find(lines.text.as_bytes(), b"<title") {
@@ -109,7 +112,9 @@ fn html(text: &str) -> Vec<Heading> {
     let (mut headings, mut line, mut counted_to) = (Vec::new(), 1, 0);
     for at in memmem::find_iter(text.as_bytes(), b"<h") {
         let rest = &text.as_bytes()[at + 2..];
-        let (Some(level @ b'1'..=b'6'), Some(b'>' | b' ' | b'\n')) = (rest.first(), rest.get(1)) else { continue };
+        let (Some(level @ b'1'..=b'6'), Some(b'>' | b' ' | b'\n')) = (rest.first(), rest.get(1)) else {
+            continue;
+        };
         line += memchr::memchr_iter(b'\n', &text.as_bytes()[counted_to..at]).count();
         counted_to = at;
         let level = usize::from(level - b'0');

@@ -1,6 +1,6 @@
 //! Lists and trees of files: counts for each folder and each kind of file.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, fmt::Write};
 
 use rustc_hash::FxHashMap;
 
@@ -61,7 +61,7 @@ impl Counts {
         }
         let rest = all[shown..].iter().map(|(_, number)| **number).sum::<usize>() + self.others;
         if rest > 0 || shown < all.len() {
-            line.push_str(&format!(", others {}", count(rest)));
+            let _ = write!(line, ", others {}", count(rest));
         }
         (shown > 0).then_some(line)
     }
@@ -73,9 +73,6 @@ impl Listing {
         let folder = |name: &str| format!("{name}/");
         if is_folder {
             self.folders += 1;
-            if top.is_none() {
-                self.by_folder.add(&folder(name), 0);
-            }
             return;
         }
         self.files += 1;
@@ -91,7 +88,11 @@ impl Listing {
         let folders = counted(self.folders, "folder", "folders");
         let words = counted(self.files, "file", "files");
         let known = if self.folders > 0 { format!("{words}, {folders}") } else { words };
-        let below = if self.root.is_empty() { String::new() } else { format!(", all below {}", foreign(&self.root, PATH)) };
+        let below = if self.root.is_empty() {
+            String::new()
+        } else {
+            format!(", all below {}", foreign(&self.root, PATH))
+        };
         page.line(&format!("{known}{below}"));
         let room = page.left() / 2;
         let is_flat = self.by_folder.of.len() == 1 && self.by_folder.of.contains_key("./");

@@ -52,7 +52,11 @@ pub(super) fn write(page: &mut Page, lines: &Lines<'_>, size: &str) {
 /// The last lines that fit.
 fn fitting(lines: &Lines<'_>, tokens: usize) -> Vec<String> {
     let first = lines.count.saturating_sub(MOST_LINES / 3).max(lines.count / 2) + 1;
-    let mut last: Vec<String> = lines.from(first).filter(|(_, line)| !is_blank(line)).map(|(number, line)| numbered(number, line)).collect();
+    let mut last: Vec<String> = lines
+        .from(first)
+        .filter(|(_, line)| !is_blank(line))
+        .map(|(number, line)| numbered(number, line))
+        .collect();
     while last.iter().map(|line| cost(line)).sum::<usize>() > tokens {
         last.remove(0);
     }
@@ -73,7 +77,9 @@ fn write_long(page: &mut Page, lines: &Lines<'_>) {
     for (number, line) in lines.from(1) {
         let room = page.left() / 2 / (lines.count + 1 - number).max(1);
         // A token has few characters at worst.
-        let limit = [room * 3, room * 2, room, room / 2].into_iter().find(|limit| cost(&foreign(line, *limit)) < room);
+        let limit = [room * 3, room * 2, room, room / 2]
+            .into_iter()
+            .find(|limit| cost(&foreign(line, *limit)) < room);
         let Some(limit) = limit else { return };
         page.line(&format!("{number}| {}", foreign(line, limit)));
         let end = &line[line.floor_char_boundary(line.len().saturating_sub(limit / 2))..];
@@ -85,7 +91,8 @@ fn write_long(page: &mut Page, lines: &Lines<'_>) {
 
 fn is_log(lines: &Lines<'_>) -> bool {
     let has_level = |line: &str| LEVELS.iter().any(|level| has_word(line, level));
-    lines.from(1).take(LOG.0).filter(|(_, line)| has_level(&line[..line.floor_char_boundary(120)])).count() >= LOG.1
+    lines.from(1).take(LOG.0).filter(|(_, line)| has_level(&line[..line.floor_char_boundary(120)])).count()
+        >= LOG.1
 }
 
 fn has_word(line: &str, word: &str) -> bool {
@@ -99,7 +106,9 @@ fn has_word(line: &str, word: &str) -> bool {
 /// How often each word comes, in the order of its weight.
 fn levels(text: &str) -> String {
     let counts = LEVELS.iter().map(|level| (level, memmem::find_iter(text.as_bytes(), level).count()));
-    let shown: Vec<String> =
-        counts.filter(|(_, times)| *times > 0).map(|(level, times)| format!("{level} {}", count(times))).collect();
+    let shown: Vec<String> = counts
+        .filter(|(_, times)| *times > 0)
+        .map(|(level, times)| format!("{level} {}", count(times)))
+        .collect();
     shown.join(", ")
 }

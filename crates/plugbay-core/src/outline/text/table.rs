@@ -60,8 +60,15 @@ fn fields(line: &str, mark: char) -> Vec<String> {
 
 pub(super) fn write(page: &mut Page, columns: &Columns, lines: &Lines<'_>, size: &str) {
     let rows = (lines.count + 1).saturating_sub(columns.first_row);
-    page.line(&format!("{}, {size}, {}, lines {}-{}", columns.kind, counted(rows, "row", "rows"), columns.first_row, count(lines.count)));
-    let names: Vec<String> = columns.names.iter().take(COLUMNS).map(|name| foreign(name.trim(), NAME)).collect();
+    page.line(&format!(
+        "{}, {size}, {}, lines {}-{}",
+        columns.kind,
+        counted(rows, "row", "rows"),
+        columns.first_row,
+        count(lines.count)
+    ));
+    let names: Vec<String> =
+        columns.names.iter().take(COLUMNS).map(|name| foreign(name.trim(), NAME)).collect();
     let more = if columns.names.len() > COLUMNS { ", …" } else { "" };
     page.line(&format!("{} columns: {}{more}", columns.names.len(), names.join(", ")));
     let mut places = vec![columns.first_row, columns.first_row + rows / 2, lines.count];

@@ -14,13 +14,17 @@ use rows::Starts;
 use super::{Key, Number, Object, SHAPE_LIMITS, Shape};
 use crate::{
     text::{string_start, stripped},
-    wire::{Cursor, ScanError, Span, Walk},
+    wire::{Cursor, ScanError, Span, Walk, skip},
 };
 
 /// So many nodes are kept; values beyond are counted with their parents alone.
 const NODES: usize = 2048;
 /// So many elements make an array a table, of which rows are shown.
 const FEW: usize = 3;
+/// Beyond so many bytes, only some elements of an array are read: so many of each group, which has so many.
+const READ_ALL: usize = 768 << 10;
+const READ: usize = 32;
+const GROUP: usize = 256;
 /// An object of at least so many like members is a map.
 const MAP: usize = 12;
 /// Characters of a key.
@@ -55,7 +59,7 @@ impl Profile {
         let mut reader = Reader::new(text.as_bytes());
         let mut cursor = Cursor::new(text.as_bytes(), 0);
         let item = reader.item(ROOT);
-        let mut starts = Starts::new(0);
+        let mut starts = Starts::default();
         while cursor.peek().is_ok() {
             starts.note(cursor.at());
             reader.value(&mut cursor, item, 1)?;
@@ -123,11 +127,13 @@ struct Reader<'a> {
     nodes: Vec<Node>,
     rows: Option<Rows>,
     longest: (Id, Span),
+    /// For arrays that are not open.
+    spare: Vec<Starts>,
 }
 
 impl<'a> Reader<'a> {
     fn new(json: &'a [u8]) -> Self {
-        Self { json, nodes: vec![Node::default()], rows: None, longest: (ROOT, 0..0) }
+        Self { json, nodes: vec![Node::default()], rows: None, longest: (ROOT, 0..0), spare: Vec::new() }
     }
 
     fn value(&mut self, cursor: &mut Cursor<'_>, id: Option<Id>, depth: u32) -> Result<(), ScanError> {
@@ -160,30 +166,40 @@ impl<'a> Reader<'a> {
 
     fn object(&mut self, cursor: &mut Cursor<'_>, id: Id, depth: u32) -> Result<(), ScanError> {
         let mut members = Walk::open(cursor, b'{', depth)?;
-        let mut starts = Starts::new(cursor.at() - 1);
+        let start = cursor.at() - 1;
         self.nodes[id].objects.count += 1;
         let mut place = 0;
         while members.advance(cursor)? {
             let (span, _) = cursor.string()?;
-            starts.note(span.start);
             cursor.expect(b':')?;
             let key = &self.json[span.start + 1..span.end - 1];
             let child = self.member(id, key, &mut place);
             self.value(cursor, child, depth + 1)?;
         }
-        self.nodes[id].objects.members += starts.count;
-        if starts.count >= MAP {
-            self.offer(starts.members(id, cursor.at()));
+        self.nodes[id].objects.members += members.count;
+        if members.count >= MAP && !self.has_rows(start..cursor.at(), members.count) {
+            let (span, samples) = (start..cursor.at(), Vec::new());
+            self.offer(Rows { node: id, span, count: members.count, is_map: true, samples });
         }
         Ok(())
     }
 
     fn array(&mut self, cursor: &mut Cursor<'_>, id: Id, depth: u32) -> Result<(), ScanError> {
         let mut elements = Walk::open(cursor, b'[', depth)?;
-        let mut starts = Starts::new(cursor.at() - 1);
+        let mut starts = self.spare.pop().unwrap_or_default();
+        let begin = cursor.at() - 1;
+        starts.reset(begin);
         let mut item = self.nodes[id].arrays.item;
         while elements.advance(cursor)? {
             cursor.peek()?;
+            if starts.count % GROUP == READ && cursor.at() > READ_ALL && starts.count > GROUP {
+                let passed = skip::elements(self.json, cursor.at(), GROUP - READ);
+                starts.pass(passed.count, passed.last);
+                elements.pass(passed.count.saturating_sub(1));
+                self.nodes[id].arrays.passed += passed.count;
+                cursor.move_to(passed.next);
+                continue;
+            }
             starts.note(cursor.at());
             if item.is_none() {
                 item = self.item(id);
@@ -191,8 +207,17 @@ impl<'a> Reader<'a> {
             self.value(cursor, item, depth + 1)?;
         }
         self.nodes[id].arrays.note(starts.count);
-        self.offer(starts.rows(id, cursor.at()));
+        if !self.has_rows(begin..cursor.at(), starts.count) {
+            self.offer(starts.rows(id, cursor.at()));
+        }
+        self.spare.push(starts);
         Ok(())
+    }
+
+    /// Whether the rows that are known are better anyway, as for most arrays they are.
+    fn has_rows(&self, span: Span, count: usize) -> bool {
+        count == 0
+            || self.rows.as_ref().is_some_and(|best| span.len() <= best.span.len() && best.count >= FEW)
     }
 
     /// Rows are those of the outermost table, or of the longest one where none is in another.
@@ -330,7 +355,10 @@ impl<'a> Reader<'a> {
             }
         }
         let is_row = |rows: &Rows, nodes: &[Node]| !rows.is_map || nodes[rows.node].objects.map.is_some();
-        let rows = self.rows.filter(|rows| is_row(rows, &self.nodes));
+        let mut rows = self.rows.take().filter(|rows| is_row(rows, &self.nodes));
+        if let Some(rows) = rows.as_mut().filter(|rows| rows.is_map) {
+            rows.find_members(self.json);
+        }
         Profile { nodes: self.nodes, rows, longest: self.longest }
     }
 

@@ -77,12 +77,11 @@ impl Numbers {
     }
 
     pub(super) fn note(&mut self, json: &[u8]) {
-        let (value, is_integer) = match small_integer(json) {
-            Some(value) => (value, true),
-            None => {
-                let value = std::str::from_utf8(json).ok().and_then(|text| text.parse().ok());
-                (value.unwrap_or(f64::NAN), json.iter().all(|byte| !matches!(byte, b'.' | b'e' | b'E')))
-            }
+        let (value, is_integer) = if let Some(value) = small_integer(json) {
+            (value, true)
+        } else {
+            let value = std::str::from_utf8(json).ok().and_then(|text| text.parse().ok());
+            (value.unwrap_or(f64::NAN), json.iter().all(|byte| !matches!(byte, b'.' | b'e' | b'E')))
         };
         let first = self.count() == 0;
         *(if is_integer { &mut self.integers } else { &mut self.others }) += 1;
@@ -120,6 +119,9 @@ fn small_integer(json: &[u8]) -> Option<f64> {
     Some(if digits.len() < json.len() { -value } else { value } as f64)
 }
 
+/// A string as written, without its quotes.
+type Raw = Box<[u8]>;
+
 #[derive(Debug)]
 pub(crate) struct Strings {
     pub(crate) count: usize,
@@ -127,11 +129,11 @@ pub(crate) struct Strings {
     pub(crate) longest: usize,
     pub(crate) format: Format,
     /// The values, while they are few and short; each as written, with how often it came.
-    pub(crate) distinct: Option<Vec<(Box<[u8]>, usize)>>,
+    pub(crate) distinct: Option<Vec<(Raw, usize)>>,
     /// Where the last value was among them.
     last: usize,
     /// The first and the last date, where all are dates.
-    pub(crate) dates: Option<(Box<[u8]>, Box<[u8]>)>,
+    pub(crate) dates: Option<(Raw, Raw)>,
 }
 
 impl Default for Strings {
@@ -160,12 +162,12 @@ impl Strings {
     fn note_dates(&mut self, first: &[u8], last: &[u8]) {
         match &mut self.dates {
             None => self.dates = Some((first.into(), last.into())),
-            Some((least, greatest)) => {
-                if *first < **least {
-                    *least = first.into();
+            Some((earliest, latest)) => {
+                if *first < **earliest {
+                    *earliest = first.into();
                 }
-                if *last > **greatest {
-                    *greatest = last.into();
+                if *last > **latest {
+                    *latest = last.into();
                 }
             }
         }
@@ -211,12 +213,14 @@ pub(crate) struct Arrays {
     pub(crate) elements: usize,
     pub(crate) fewest: usize,
     pub(crate) most: usize,
+    /// Elements that were counted, and not read.
+    pub(crate) passed: usize,
     pub(crate) item: Option<Id>,
 }
 
 impl Arrays {
     pub(super) fn note(&mut self, elements: usize) {
-        self.add(&Self { count: 1, elements, fewest: elements, most: elements, item: None });
+        self.add(&Self { count: 1, elements, fewest: elements, most: elements, passed: 0, item: None });
     }
 
     fn add(&mut self, other: &Self) {
@@ -227,6 +231,7 @@ impl Arrays {
         self.most = self.most.max(other.most);
         self.count += other.count;
         self.elements += other.elements;
+        self.passed += other.passed;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where the elements of an array begin, as far as samples of them need it.
 
 use super::Id;
-use crate::wire::Span;
+use crate::wire::{Members, Span};
 
 /// So many beginnings are kept of one array.
 const KEPT: usize = 32;
@@ -25,61 +25,72 @@ impl Rows {
 }
 
 /// Beginnings of elements while an array is read: every n-th, and n doubles when they become many.
+#[derive(Debug, Default)]
 pub(super) struct Starts {
     begin: usize,
     pub(super) count: usize,
-    every: usize,
-    kept: Vec<usize>,
+    /// Bits of a number that are zero in those that are kept.
+    mask: usize,
+    /// Which they are, and where they begin.
+    kept: Vec<(usize, usize)>,
     first: usize,
     last: usize,
 }
 
 impl Starts {
-    pub(super) fn new(begin: usize) -> Self {
-        Self { begin, count: 0, every: 1, kept: Vec::new(), first: 0, last: 0 }
+    /// Begins with another array; memory is used again.
+    pub(super) fn reset(&mut self, begin: usize) {
+        self.kept.clear();
+        (self.begin, self.count, self.mask, self.first, self.last) = (begin, 0, 0, 0, 0);
     }
 
     pub(super) fn note(&mut self, start: usize) {
         if self.count == 0 {
             self.first = start;
-        } else if self.count % self.every == 0 {
-            if self.kept.len() == KEPT {
-                self.thin();
-            }
-            if self.count % self.every == 0 {
-                self.kept.push(start);
-            }
+        } else if self.count & self.mask == 0 {
+            self.keep(start);
         }
         self.last = start;
         self.count += 1;
     }
 
-    /// Those of every 2n-th element stay: the kept ones are n, 2n, 3n and so on.
-    fn thin(&mut self) {
-        self.every *= 2;
-        let mut place = 0;
-        self.kept.retain(|_| {
-            place += 1;
-            place % 2 == 0
-        });
+    /// Counts elements of which only the last one's beginning is known.
+    pub(super) fn pass(&mut self, elements: usize, last: usize) {
+        self.count += elements;
+        self.last = last;
     }
 
-    pub(super) fn rows(self, node: Id, end: usize) -> Rows {
+    /// When they are many, those of every 2n-th element stay.
+    fn keep(&mut self, start: usize) {
+        if self.kept.len() == KEPT {
+            self.mask = self.mask << 1 | 1;
+            self.kept.retain(|(place, _)| place & self.mask == 0);
+        }
+        if self.count & self.mask == 0 {
+            self.kept.push((self.count, start));
+        }
+    }
+
+    pub(super) fn rows(&self, node: Id, end: usize) -> Rows {
         let mut samples = Vec::new();
         if self.count > 0 {
             samples.push((0, self.first));
         }
-        let middle = (self.count / 2 / self.every).max(1);
-        if let Some(start) = self.kept.get(middle - 1).filter(|_| self.count > 2) {
-            samples.push((middle * self.every, *start));
-        }
+        let middle = self.kept.iter().min_by_key(|(place, _)| place.abs_diff(self.count / 2));
+        samples.extend(middle.filter(|_| self.count > 2));
         if self.count > 1 {
             samples.push((self.count - 1, self.last));
         }
         Rows { node, span: self.begin..end, count: self.count, is_map: false, samples }
     }
+}
 
-    pub(super) fn members(self, node: Id, end: usize) -> Rows {
-        Rows { is_map: true, ..self.rows(node, end) }
+impl Rows {
+    /// Finds samples of a map, whose members were only counted.
+    pub(super) fn find_members(&mut self, json: &[u8]) {
+        let members = Members::of(json, &self.span).flatten().enumerate();
+        let wanted = [0, self.count / 2, self.count - 1];
+        let samples = members.filter(|(place, _)| wanted.contains(place));
+        self.samples = samples.map(|(place, member)| (place, member.key_span.start)).collect();
     }
 }
