@@ -9,7 +9,6 @@ mod tests;
 
 use std::{borrow::Cow, fmt, fmt::Write};
 
-pub(crate) use definition::string_start;
 pub use definition::{Cleaned, clean_definition, is_plain};
 pub(crate) use definition::{string_start, string_text};
 

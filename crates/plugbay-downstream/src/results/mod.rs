@@ -142,7 +142,9 @@ impl Results {
         let body = if in_memory { Body::in_memory(result) } else { Body::in_file(&result, &self.folder)? };
         let mut state = self.lock();
         state.totals.add(&body);
-        state.entries.insert(handle, Entry { owner, used: Instant::now(), stored: StoredResult { tool, body } });
+        state
+            .entries
+            .insert(handle, Entry { owner, used: Instant::now(), stored: StoredResult { tool, body } });
         if !std::mem::replace(&mut state.sweeps, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }

@@ -12,8 +12,6 @@ use plugbay_core::{
 };
 use serde_json::{Value, value::RawValue};
 
-/// A result of more bytes than the threshold has more tokens than a fifth of it, unless it is mostly white space.
-const BYTES: usize = 5;
 /// Tokens of an error's message that stay.
 const ERROR: usize = 1_500;
 
@@ -25,15 +23,27 @@ pub(crate) fn outlined(
     closing: &str,
     schema: Option<&CompiledSchema>,
 ) -> Option<Vec<u8>> {
+    if shown_bytes(result) <= threshold {
+        return None;
+    }
     let fits = |json: &[u8]| schema.is_some_and(|schema| check(schema, json, Mode::CheckOnly).is_ok());
     let how = Replacement {
-        threshold: threshold / BYTES,
+        threshold: 1, // it is decided in bytes, as hosts do
         outline: OUTLINE_TOKENS,
         error: ERROR,
         closing,
         schema: if schema.is_some() { OutputSchema::Shortened(&fits) } else { OutputSchema::None },
     };
     outline::replace(result, &how).map(|replaced| replaced.result)
+}
+
+/// About the bytes that a model sees of a result: its text or its structured content. Most servers send the same as both.
+fn shown_bytes(result: &[u8]) -> usize {
+    let member = |key| Members::find(result, &(0..result.len()), key);
+    let content = member("content").map(|content| elements(result, &content)).unwrap_or_default();
+    let texts = content.iter().filter_map(|block| Members::find(result, block, "text"));
+    let structured = member("structuredContent").map_or(0, |structured| structured.len());
+    structured.max(texts.map(|text| text.len()).sum())
 }
 
 /// The texts of a result, one below the other; `None` if it has none.

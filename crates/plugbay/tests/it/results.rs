@@ -268,8 +268,9 @@ fn the_plain_api_gives_results_whole() {
     host.request_at(
         "POST",
         "/tools/call",
-        &[("content-type", "application/json")],
+        &[("x-session-id", "one")],
         r#"{"name":"s__page","arguments":{}}"#,
     );
-    assert!(host.reply().body.contains("line 05999:"));
+    let body = host.reply().body;
+    assert!(body.contains("line 05999:"), "{body:.500}");
 }
