@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::policy::{Patterns, Policy};
+use crate::{
+    fit::ResultRules,
+    policy::{Patterns, Policy},
+};
 
 /// Filter, names and description overrides of one server. Keys are the server's own tool names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct Exposure {
     pub suite: Suite,
     /// What a model is told that uses this server's tools for a sentence.
     pub instructions: Option<String>,
+    /// What becomes of large results.
+    pub results: ResultRules,
 }
 
 /// Where a server's tools stand.

@@ -3,11 +3,12 @@
 mod activate;
 mod call_arguments;
 pub(crate) mod prompts;
+pub(crate) mod read_result;
 mod search;
 mod skill;
 pub(crate) mod suite;
 
-use std::{borrow::Cow, collections::BTreeSet, ops::Range, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -23,7 +24,7 @@ use self::call_arguments::{Arguments, by_commas};
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
-    destination::{InnerCall, Route},
+    destination::{InnerCall, Route, Way},
     dispatch,
     message::Request,
     refusal::Refusal,
@@ -51,6 +52,7 @@ pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
             | BuiltinTool::Overview
             | BuiltinTool::Status
             | BuiltinTool::Refresh
+            | BuiltinTool::ReadResult
     );
     if context.snapshot().settled || for_servers {
         return serve_now(context, tool);
@@ -71,8 +73,9 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
         BuiltinTool::Execute | BuiltinTool::Read => {
             let quickly = execute_quickly(context, &snapshot, tool);
             let find = move |context: RequestContext<'_>| execute(context, &snapshot, tool);
-            return context.checked(quickly, find, |context, route| match route {
-                Ok(route) => dispatch::forward(context, &route),
+            return context.checked(quickly, find, |context, call| match call {
+                Ok(ExecutedCall::Server(route)) => dispatch::forward(context, &route),
+                Ok(ExecutedCall::ReadResult(arguments)) => read_result::serve(context, &arguments),
                 Err(NotCalled::Told(reply)) => context.text(&Err(reply)),
                 Err(NotCalled::Refused(refusal)) => context.refuse(&refusal),
             });
@@ -86,6 +89,10 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
             let is_large = snapshot.tool_index.is_large();
             return context.text_made(is_large, |session| Ok(activate::overview(session)));
         }
+        BuiltinTool::ReadResult => match read_result::checked(request, snapshot.layout.settings.repair) {
+            Ok(arguments) => return read_result::serve(context, &arguments),
+            Err(refusal) => Err(refusal),
+        },
         BuiltinTool::Refresh => match refresh(context, &snapshot) {
             Ok(told) => Ok(told),
             Err(refusal) => return context.refuse(&refusal),
@@ -158,10 +165,23 @@ impl From<String> for NotCalled {
     }
 }
 
-/// The route of the call that stands in the arguments of `execute_tool`.
-fn execute(context: RequestContext<'_>, snapshot: &Snapshot, tool: BuiltinTool) -> Result<Route, NotCalled> {
+/// The call that stands in the arguments of `execute_tool`.
+enum ExecutedCall {
+    Server(Route),
+    /// Of a tool that is not listed, with these arguments.
+    ReadResult(Vec<u8>),
+}
+
+fn execute(
+    context: RequestContext<'_>,
+    snapshot: &Snapshot,
+    tool: BuiltinTool,
+) -> Result<ExecutedCall, NotCalled> {
     let (outer, mode) = (context.request.arguments().unwrap_or(b"{}"), snapshot.layout.settings.repair);
-    let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
+    let tools = |name: &str, server: Option<&str>| {
+        let own = || read_result::resolved(name).filter(|_| server.is_none()).map(|own| own.map(|()| None));
+        own().or_else(|| snapshot.executable(name, server).map(|tool| tool.map(Some)))
+    };
     let call = arguments::unwrap_call(outer, Envelope::EXECUTE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => match context.missing_scope(&name) {
             Some(refusal) => NotCalled::Refused(refusal),
@@ -169,30 +189,35 @@ fn execute(context: RequestContext<'_>, snapshot: &Snapshot, tool: BuiltinTool) 
         },
         NoCall::Refused(refusal) => refusal.to_string().into(),
     })?;
-    check_read_only(tool, &call)?;
-    let (target, call) = (call.tool.tool.target().clone(), checked(call, mode)?);
-    Ok(inner_route(context, snapshot, &target, call)?)
+    let Some(callable) = call.tool.tool.clone() else {
+        let call = checked(call, mode)?;
+        return Ok(ExecutedCall::ReadResult(call.arguments.into_owned()));
+    };
+    check_read_only(tool, &call.tool.name, &callable)?;
+    let route = inner_route(context, snapshot, callable.target(), checked(call, mode)?, Way::Execute)?;
+    Ok(ExecutedCall::Server(route))
 }
 
-/// The same for a call that needs no closer look.
+/// The same for a call of a server's tool that needs no closer look.
 fn execute_quickly(
     context: RequestContext<'_>,
     snapshot: &Snapshot,
     tool: BuiltinTool,
-) -> Option<Result<Route, NotCalled>> {
+) -> Option<Result<ExecutedCall, NotCalled>> {
     let tools = |name: &str, server: Option<&str>| snapshot.executable(name, server);
     let call = arguments::quick_call(context.short_arguments()?, Envelope::EXECUTE, &tools)?;
-    if let Err(not_called) = check_read_only(tool, &call) {
+    if let Err(not_called) = check_read_only(tool, &call.tool.name, &call.tool.tool) {
         return Some(Err(not_called));
     }
     let target = call.tool.tool.target().clone();
-    Some(inner_route(context, snapshot, &target, call).map_err(NotCalled::from))
+    let route = inner_route(context, snapshot, &target, call, Way::Execute);
+    Some(route.map(ExecutedCall::Server).map_err(NotCalled::from))
 }
 
 /// A host may allow `execute_read_tool` without asking, so it must not be able to change anything.
-fn check_read_only(tool: BuiltinTool, call: &arguments::Call<'_, Callable<'_>>) -> Result<(), NotCalled> {
-    if tool == BuiltinTool::Read && !call.tool.tool.found().is_some_and(Found::is_read_only) {
-        let (name, execute) = (&call.tool.name, BuiltinTool::Execute.name());
+fn check_read_only(tool: BuiltinTool, name: &str, callable: &Callable<'_>) -> Result<(), NotCalled> {
+    if tool == BuiltinTool::Read && !callable.found().is_some_and(Found::is_read_only) {
+        let execute = BuiltinTool::Execute.name();
         return Err(format!("{name} may change things: call it with {execute}").into());
     }
     Ok(())
@@ -208,6 +233,7 @@ fn inner_route<T>(
     snapshot: &Snapshot,
     target: &Target,
     call: arguments::Call<'_, T>,
+    way: Way,
 ) -> Result<Route, String> {
     let RequestContext { request, era, .. } = context;
     let (Some(name), Some(outer)) = (request.name.clone(), request.arguments.clone()) else {
@@ -215,7 +241,8 @@ fn inner_route<T>(
     };
     let checked = CheckedArguments { arguments: call.arguments, repairs: call.repairs };
     let timeout = call.timeout.map(|timeout| timeout.min(LONGEST_CALL));
-    let inner = InnerCall { timeout, ..inner_call(request, outer, checked)? };
+    let filter = call.filter.map(Arc::from);
+    let inner = InnerCall { timeout, way, filter, ..inner_call(request, outer, checked)? };
     Ok(Route {
         server: target.server.clone(),
         subject: Some((name, target.quoted.clone())),
@@ -233,11 +260,11 @@ pub(crate) fn inner_call(
     let CheckedArguments { arguments, repairs } = checked;
     let arguments = match arguments {
         Cow::Borrowed(arguments) => shared(&request.message, arguments),
-        Cow::Owned(arguments) => sendable(on_one_line(arguments))?,
+        Cow::Owned(arguments) => sendable(on_one_line(arguments).into())?,
     };
     let repaired = serde_json::to_string(&repairs).ok().filter(|_| !repairs.is_empty());
     let repairs = repaired.map(|repairs| Bytes::from(format!(r#""{REPAIRS_KEY}":{repairs}"#)));
-    Ok(InnerCall { arguments: (outer, arguments), timeout: None, repairs })
+    Ok(InnerCall { arguments: (outer, arguments), way: Way::Plain, filter: None, timeout: None, repairs })
 }
 
 /// `part` as a slice of the message, if it stands there: empty arguments may stand nowhere.
@@ -252,11 +279,11 @@ fn shared(message: &Bytes, part: &[u8]) -> Bytes {
 }
 
 /// A line break between values, where a server may see the next message begin, becomes a space.
-fn on_one_line(mut json: Vec<u8>) -> Bytes {
+pub(crate) fn on_one_line(mut json: Vec<u8>) -> Vec<u8> {
     for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';
     }
-    json.into()
+    json
 }
 
 /// Arguments from a string may be nested deeper than the message had room for.

@@ -1,10 +1,11 @@
 //! The destination of a request: a server, with the parts that are replaced by the server's names, or plugbay itself.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use plugbay_core::{
     name::ServerName,
+    reference::Handle,
     surface::{BuiltinPrompt, BuiltinTool, Place, server_part},
     wire::Span,
 };
@@ -22,6 +23,8 @@ pub(crate) enum Destination {
     Skill(SkillAnswer),
     /// No list has the skill or the file, but one of these servers may.
     Perhaps(Vec<ServerName>),
+    /// A stored result, as a resource.
+    Result(Handle),
 }
 
 /// What plugbay answers itself to a request for a skill.
@@ -51,10 +54,23 @@ pub(crate) struct Route {
 pub(crate) struct InnerCall {
     /// Where the outer arguments stand, and the inner ones that replace them.
     pub(crate) arguments: (Span, Bytes),
+    pub(crate) way: Way,
+    /// A jq filter for the result.
+    pub(crate) filter: Option<Arc<str>>,
     /// Instead of the server's own.
     pub(crate) timeout: Option<Duration>,
     /// What was repaired: a member for the result's `_meta`.
     pub(crate) repairs: Option<Bytes>,
+}
+
+/// The tool in whose arguments a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// `execute_tool` or `execute_read_tool`.
+    Execute,
+    Suite,
+    /// None: the arguments of a client of the plain API were repaired.
+    Plain,
 }
 
 impl Route {

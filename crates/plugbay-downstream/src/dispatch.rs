@@ -16,7 +16,7 @@ use plugbay_core::{
     level::Level,
     name::ServerName,
     observe::CallOutcome,
-    surface::Snapshot,
+    surface::{BuiltinTool, Snapshot},
     wire::{Draft, Frame, Hole, Members, Span, elements, string_value},
 };
 use serde_json::json;
@@ -33,6 +33,7 @@ use crate::{
     rate::Limited,
     refusal::Refusal,
     respond,
+    results::references,
     route::{self, FindDestination},
     session::Session,
     subscriptions::ItemSubscription,
@@ -244,6 +245,18 @@ pub(crate) fn route_in_turn(context: RequestContext<'_>, find: FindDestination) 
 }
 
 fn handle(context: RequestContext<'_>, destination: Destination) {
+    let calls_within = matches!(
+        destination,
+        Destination::Builtin(BuiltinTool::Execute | BuiltinTool::Read) | Destination::Suite(_)
+    );
+    if calls_within && references::may_be_in(context.request) {
+        return references::resolve(context, move |context| handle_resolved(context, destination));
+    }
+    handle_resolved(context, destination);
+}
+
+/// The same for a request without references to stored results.
+fn handle_resolved(context: RequestContext<'_>, destination: Destination) {
     match destination {
         Destination::Server(route) => forward(context, &route),
         Destination::Builtin(tool) => builtin::serve(context, tool),
@@ -251,6 +264,7 @@ fn handle(context: RequestContext<'_>, destination: Destination) {
         Destination::BuiltinPrompt(prompt) => builtin::prompts::serve(context, prompt),
         Destination::Skill(answer) => skills::answer(context, &answer),
         Destination::Perhaps(servers) => skills::find(context, servers),
+        Destination::Result(handle) => builtin::read_result::whole(context, handle),
     }
 }
 

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use plugbay_core::{
     declaration::Declaration,
     exchange::{Servers, Tickets},
+    filter::Filters,
     host_registry::HostRegistry,
     name::ServerName,
     scope::SessionKey,
@@ -19,7 +20,7 @@ use tokio::{
 
 use crate::{
     agent_settings::Agents, connected_hosts::ConnectedHosts, principal::Principal, ranking::Ranker,
-    suspended::SuspendedCalls, workers::Workers,
+    results::Results, suspended::SuspendedCalls, workers::Workers,
 };
 
 /// How long a host that lists once waits for the lists that servers have for hosts of its kind.
@@ -50,6 +51,10 @@ pub struct Gateway {
     pub agents: Arc<Agents>,
     /// The threads for answers that take long.
     pub workers: Arc<Workers>,
+    /// Results that were too large for their hosts.
+    pub results: Arc<Results>,
+    /// Runs jq filters over results.
+    pub filters: Arc<dyn Filters>,
     /// Gives each session servers of its own; `None`: all sessions have the same.
     pub session_views: Option<SessionViews>,
     /// The sender of the requests; over HTTP each session has its own.

@@ -16,6 +16,7 @@ use plugbay_core::{
     declaration::Declaration,
     exchange::Servers,
     exposure::Mode,
+    fit::HostTakes,
     name::ServerName,
     profile::{Client, Profile},
     surface::{AgentAccess, Layout, Learned, Snapshot, View, activate::Active, instructions},
@@ -253,6 +254,12 @@ impl HostView {
 
     pub(crate) fn host(&self) -> Profile {
         self.lock().host.clone()
+    }
+
+    /// How the host takes large results. A client of the plain API has no model that could read on.
+    pub(crate) fn takes(&self) -> HostTakes {
+        let takes = HostTakes::of(&self.lock().host);
+        HostTakes { outlines: takes.outlines && self.persistence != Persistence::Plain, ..takes }
     }
 
     /// Activated tools stay active, and the host is notified of them.

@@ -26,6 +26,7 @@ pub mod ranking;
 mod rate;
 mod refusal;
 mod respond;
+mod results;
 mod route;
 mod sampling;
 #[cfg(test)]
@@ -42,5 +43,6 @@ mod write_timeout;
 pub use connected_hosts::{ConnectedHost, ConnectedHosts};
 pub use gateway::{Gateway, HostDeclared, HostEvents, SessionView, SessionViews};
 pub use principal::{Grant, Principal};
+pub use results::Results;
 pub use suspended::SuspendedCalls;
 pub use workers::Workers;

@@ -95,6 +95,8 @@ impl CurrentAccount {
 pub struct Principal {
     pub(crate) account: CurrentAccount,
     pub(crate) session: SessionMark,
+    /// The session is that of all requests under one name: it does not end with a connection.
+    pub(crate) lasts: bool,
     /// The session as which the gateway was entered.
     pub(crate) key: Option<SessionKey>,
     /// Hears of every call to a server.
@@ -118,6 +120,7 @@ impl Principal {
     /// The same for a session of this key. Operators see the digest: the key stays secret.
     pub(crate) fn marked_by(mut self, session: &SessionKey) -> Self {
         self.session = mark(session);
+        self.lasts = session.lasts();
         self
     }
 

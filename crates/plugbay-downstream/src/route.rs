@@ -5,7 +5,7 @@ use plugbay_core::{
     catalog::Offer,
     era::Era,
     name::{self, ServerName},
-    size_limit,
+    reference, size_limit,
     surface::{Place, Plan, SkillPlace, Snapshot},
     task::TaskRole,
     wire::{Members, Span, string_value},
@@ -62,6 +62,9 @@ pub(crate) fn task(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<D
 pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { session, request, era, .. } = context;
     let (uri, span) = request.addressed()?;
+    if let Some(handle) = reference::in_uri(&uri) {
+        return Ok(Destination::Result(handle));
+    }
     match snapshot.skill_file_at(&uri) {
         SkillPlace::Own => return Ok(Destination::Skill(SkillAnswer::File)),
         SkillPlace::At(place) => return Ok(Destination::to(place, span)),

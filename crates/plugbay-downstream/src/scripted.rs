@@ -18,6 +18,7 @@ use plugbay_core::{
     },
     exposure::{Exposure, Mode},
     failure::CallError,
+    filter::{FilterError, FilterFuture, FilterOutput, Filters},
     name::ServerName,
     surface::{Layout, LiveSettings, Snapshot},
     task::TaskRole,
@@ -60,6 +61,8 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         ranker: Arc::default(),
         agents: Arc::default(),
         workers: Arc::default(),
+        results: Arc::default(),
+        filters: Arc::new(ScriptedFilters),
         host_events: HostEvents {
             opened: Arc::default(),
             declared: Arc::new(|_| ()),
@@ -70,6 +73,29 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         principal: Principal::default(),
     };
     (gateway, snapshots, Servers { events, held })
+}
+
+/// Knows four filters: `.`, `.[]`, `.KEY`, and `endless`, which never ends.
+#[derive(Debug)]
+struct ScriptedFilters;
+
+impl Filters for ScriptedFilters {
+    fn run(&self, filter: String, input: Bytes) -> FilterFuture<'_> {
+        let value: Value = serde_json::from_slice(&input).expect("JSON");
+        let values = match filter.strip_prefix('.') {
+            Some("") => vec![value],
+            Some("[]") => value.as_array().cloned().unwrap_or_default(),
+            Some(key) => vec![value[key].clone()],
+            None if filter == "endless" => return Box::pin(std::future::pending()),
+            None => {
+                let wrong = FilterError::Wrong(format!("{filter:?} is no filter"));
+                return Box::pin(std::future::ready(Err(wrong)));
+            }
+        };
+        let lines: String = values.iter().map(|value| format!("{value}\n")).collect();
+        let output = FilterOutput { values: lines.into(), count: values.len(), cut: false };
+        Box::pin(std::future::ready(Ok(output)))
+    }
 }
 
 /// What reaches the servers.

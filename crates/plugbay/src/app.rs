@@ -1,10 +1,12 @@
 //! Assembles the gateway: the only place that knows all of its parts.
 
 mod catalog_config;
+mod filters;
 mod listers;
 #[cfg(test)]
 mod login_tests;
 mod models;
+mod results;
 mod scopes;
 
 use std::{
@@ -127,7 +129,7 @@ impl App {
     }
 
     fn new(settings: &Settings, environment: Environment, instances: Arc<Instances>, many: bool) -> Self {
-        let Environment { cache_folder, project, folder, telemetry, .. } = environment;
+        let Environment { cache_folder, project, folder, program, telemetry, .. } = environment;
         let usage = Arc::new(Usage::of(&project, cache_folder.as_deref()));
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (changes, changes_inbox) = mpsc::unbounded_channel();
@@ -143,6 +145,7 @@ impl App {
         let observer = Observer { reports, status_changed: Arc::default() };
         let user = User { host_registry: Arc::clone(&host_registry), observer };
 
+        let (results, filters) = (results::store(cache_folder.as_ref()), filters::sandboxed(&program));
         let session_files = cache_folder.as_ref().map(|folder| folder.join("sessions"));
         if let Some(folder) = session_files.clone().filter(|_| many) {
             spawn_blocking(move || sessions::remove_old_files(&folder, SystemTime::now()));
@@ -192,6 +195,8 @@ impl App {
             ranker: Arc::default(),
             agents: Arc::default(),
             workers: Arc::default(),
+            results,
+            filters,
             session_views: sessions.clone().map(views),
             principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
         };

@@ -37,6 +37,8 @@ pub struct Envelope {
 const MOST_MEMBERS: usize = 1_000;
 /// How long a call may take, for every calling tool.
 const TIMEOUT: &str = "timeout";
+/// What is taken of the result, for every calling tool.
+const FILTER: &str = "jq";
 /// What models say beside a call about the call.
 const REMARKS: [&str; 14] = [
     "reason",
@@ -103,6 +105,8 @@ pub struct Call<'a, T> {
     /// A slice of the outer arguments, unless they were repaired.
     pub arguments: Cow<'a, [u8]>,
     pub timeout: Option<Duration>,
+    /// A jq filter for the result.
+    pub filter: Option<String>,
     pub repairs: Vec<Repair>,
 }
 
@@ -174,8 +178,8 @@ pub fn unwrap_call<'a, T>(
         Some(schema) => Schema::new(Arc::clone(&schema.parsed)),
         None => Schema::read(br#"{"additionalProperties":true}"#),
     };
-    let (arguments, timeout) = opened.arguments(&Inner::new(&tool.name, &schema))?;
-    Ok(Call { tool, arguments, timeout, repairs: opened.repairs })
+    let (arguments, Own { timeout, filter }) = opened.arguments(&Inner::new(&tool.name, &schema))?;
+    Ok(Call { tool, arguments, timeout, filter, repairs: opened.repairs })
 }
 
 /// The call in outer arguments if one quick pass shows that it is right. `None`: only [`unwrap_call`] and
@@ -196,7 +200,7 @@ fn plain_call<'a, T>(
     envelope: Envelope,
     resolve: ResolveTool<'_, T>,
 ) -> Option<Call<'a, T>> {
-    let (mut name, mut arguments, mut timeout, mut action) = (None, None, None, None);
+    let (mut name, mut arguments, mut timeout, mut filter, mut action) = (None, None, None, None, None);
     simdutf8::basic::from_utf8(outer).ok()?;
     let mut members = Members::of(outer, &(0..outer.len()));
     for member in &mut members {
@@ -205,6 +209,7 @@ fn plain_call<'a, T>(
             key if key == envelope.names[0] => &mut name,
             key if key == envelope.arguments => &mut arguments,
             TIMEOUT => &mut timeout,
+            FILTER => &mut filter,
             key if envelope.own.contains(&key) => &mut action,
             _ => return None,
         };
@@ -215,19 +220,31 @@ fn plain_call<'a, T>(
     let arguments = arguments.filter(|json| Kind::of(json) == Kind::Object)?;
     let is_whole = outer.first() == Some(&b'{') && members.position() == outer.len();
     let is_empty = || raw::entries(arguments).is_empty();
-    if !is_whole || timeout.is_some() && is_empty() {
+    if !is_whole || (timeout.is_some() || filter.is_some()) && is_empty() {
         return None;
     }
     let timeout = timeout.map(|json| seconds(json).ok_or(())).transpose().ok()?;
+    let filter = filter.map(|json| filter_in(json).ok_or(())).transpose().ok()?;
     let name = string_value(name.filter(|name| name.len() <= size_limit::NAME)?)?;
     let name = Some(name).filter(|name| name.trim().len() == name.len())?;
     let tool = resolve(&name, None).filter(|tool| tool.exact)?;
-    Some(Call { tool, arguments: Cow::Borrowed(arguments), timeout, repairs: Vec::new() })
+    Some(Call { tool, arguments: Cow::Borrowed(arguments), timeout, filter, repairs: Vec::new() })
+}
+
+fn filter_in(json: &[u8]) -> Option<String> {
+    let filter = string_value(json)?;
+    (!filter.trim().is_empty()).then(|| filter.into_owned())
 }
 
 fn seconds(json: &[u8]) -> Option<Duration> {
     let seconds: f64 = std::str::from_utf8(json).ok()?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+}
+
+/// What the calling tool is told for itself.
+struct Own {
+    timeout: Option<Duration>,
+    filter: Option<String>,
 }
 
 /// What is known of the tool that is called.
@@ -352,8 +369,8 @@ impl<'a> Opened<'a> {
         Ok(tool)
     }
 
-    /// What is sent, and for how long it may take.
-    fn arguments(&mut self, tool: &Inner<'_>) -> Result<(Cow<'a, [u8]>, Option<Duration>), NoCall> {
+    /// What is sent, for how long it may take, and what is taken of the result.
+    fn arguments(&mut self, tool: &Inner<'_>) -> Result<(Cow<'a, [u8]>, Own), NoCall> {
         let right = self.envelope.arguments;
         let below = self.wrapper(tool).map(|at| self.entries.remove(at));
         let filled = below.as_ref().filter(|entry| !is_empty(entry));
@@ -366,6 +383,9 @@ impl<'a> Opened<'a> {
             ));
         }
         let timeout = self.timeout()?;
+        // Among arguments that are not below anything, it is the tool's if the tool has such a parameter.
+        let is_own = filled.is_some() || !tool.takes(FILTER);
+        let filter = if is_own { self.filter()? } else { None };
         let (Envelope { own, aside, .. }, mode) = (self.envelope, self.mode);
         let among = |words: &[&str], key: &str| words.iter().any(|word| mode.is(key, word));
         self.entries.retain(|Entry { key, .. }| {
@@ -399,7 +419,7 @@ impl<'a> Opened<'a> {
                 raw::object(&self.entries).into()
             }
         };
-        Ok((arguments, timeout))
+        Ok((arguments, Own { timeout, filter }))
     }
 
     /// Arguments of which some stand where they belong, and others beside them.
@@ -450,6 +470,16 @@ impl<'a> Opened<'a> {
         }
         let message = format!("`{TIMEOUT}` must be a number of seconds; it is {}", shown(&entry.value));
         Err(Problem { example: Some("30".to_owned()), ..Problem::root(&message) }.into())
+    }
+
+    fn filter(&mut self) -> Result<Option<String>, NoCall> {
+        let Some(entry) = self.take(FILTER) else { return Ok(None) };
+        if matches!(&*entry.value, b"null" | b"\"\"") {
+            return Ok(None);
+        }
+        let message = || format!("`{FILTER}` must be a jq filter in a string; it is {}", shown(&entry.value));
+        let wrong = || Problem { example: Some("\".items[:5]\"".to_owned()), ..Problem::root(&message()) };
+        filter_in(&entry.value).map(Some).ok_or_else(|| wrong().into())
     }
 
     /// What the arguments stand below: what should be there, or what is called so by mistake. A parameter of the

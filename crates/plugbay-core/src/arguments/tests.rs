@@ -27,6 +27,8 @@ struct Case<'a> {
     call: Option<&'a RawValue>,
     tool: Option<String>,
     timeout: Option<f64>,
+    /// What is taken of the result.
+    jq: Option<String>,
     /// Exactly this is sent.
     #[serde(borrow)]
     sent: Option<&'a RawValue>,
@@ -50,7 +52,7 @@ const SLOW: &str = r#"{"type":"object","properties":{"command":{"type":"string"}
 const SPAWN: &str = r#"{"type":"object","properties":{"command":{"type":"string"},"args":{"type":"array","items":{"type":"string"}}},"required":["command"]}"#;
 
 /// What can be called by `execute_tool`.
-const TOOLS: [(&str, &str); 9] = [
+const TOOLS: [(&str, &str); 10] = [
     ("files__read", READ),
     ("clock__now", "{}"),
     ("odd__run", r#"{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}"#),
@@ -62,6 +64,7 @@ const TOOLS: [(&str, &str); 9] = [
     ("odd__create_repo", CREATE),
     ("odd__wrapped", WRAPPED),
     ("odd__spawn", SPAWN),
+    ("odd__jq", r#"{"type":"object","properties":{"jq":{"type":"string"},"file":{"type":"string"}}}"#),
     ("odd__query", r#"{"type":"object","properties":{"sql":{"type":"string"},"server":{"type":"string"}}}"#),
 ];
 
@@ -86,6 +89,7 @@ struct Sent {
     tool: String,
     arguments: String,
     timeout: Option<f64>,
+    filter: Option<String>,
     repairs: Vec<String>,
 }
 
@@ -109,6 +113,7 @@ fn send(outer: &str, envelope: Envelope, tools: &[(&str, &str)], mode: Mode) -> 
         tool: call.tool.name,
         arguments: String::from_utf8(call.arguments.to_vec()).expect("UTF-8"),
         timeout: call.timeout.map(|timeout| timeout.as_secs_f64()),
+        filter: call.filter,
         repairs: call.repairs.iter().map(ToString::to_string).collect(),
     })
 }
@@ -133,6 +138,7 @@ fn check_cases<'a>(cases: &[Case<'a>], at_least: usize, run: impl Fn(&Case<'a>) 
                     && sent.repairs == case.repairs
                     && case.tool.as_ref().is_none_or(|tool| *tool == sent.tool)
                     && case.timeout == sent.timeout
+                    && case.jq == sent.filter
             }
             (Err(message), None) => {
                 !case.refused.is_empty() && case.refused.iter().all(|word| message.contains(word.as_str()))

@@ -17,10 +17,12 @@ pub enum BuiltinTool {
     Overview,
     /// Has a language model call whatever a sentence needs.
     NaturalLanguage,
+    /// Reads parts of a stored result.
+    ReadResult,
 }
 
 impl BuiltinTool {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Search,
         Self::Describe,
         Self::Execute,
@@ -31,6 +33,7 @@ impl BuiltinTool {
         Self::Deactivate,
         Self::Overview,
         Self::NaturalLanguage,
+        Self::ReadResult,
     ];
 
     pub fn name(self) -> &'static str {
@@ -45,6 +48,7 @@ impl BuiltinTool {
             Self::Deactivate => "gateway_deactivate",
             Self::Overview => "gateway_status",
             Self::NaturalLanguage => "natural_language",
+            Self::ReadResult => "read_result",
         }
     }
 
@@ -69,10 +73,10 @@ impl BuiltinTool {
                 r#"{"name":"describe_tool","description":"Full schema of found tools, comma-separated.","inputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Execute => {
-                r#"{"name":"execute_tool","description":"Call a found tool.","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"timeout":{"type":"number","description":"seconds"}},"required":["name"]},"_meta":{"anthropic/alwaysLoad":true}}"#
+                r#"{"name":"execute_tool","description":"Call a found tool.","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"jq":{"type":"string"},"timeout":{"type":"number","description":"seconds"}},"required":["name"]},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Read => {
-                r#"{"name":"execute_read_tool","description":"Call a found tool marked [reads].","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"timeout":{"type":"number","description":"seconds"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
+                r#"{"name":"execute_read_tool","description":"Call a found tool marked [reads].","inputSchema":{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},"jq":{"type":"string"},"timeout":{"type":"number","description":"seconds"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
             Self::Status => {
                 r#"{"name":"proxy_status","description":"State of all servers.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}"#
@@ -91,6 +95,9 @@ impl BuiltinTool {
             }
             Self::NaturalLanguage => {
                 r#"{"name":"natural_language","description":"Say in words what you want; a language model calls the tools for it and reports.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"server":{"type":"string"}},"required":["query"]}}"#
+            }
+            Self::ReadResult => {
+                r#"{"name":"read_result","description":"Read of a stored result: values by jq, lines (\"10-50\"), matching lines (grep), or a page.","inputSchema":{"type":"object","properties":{"result":{"type":"string"},"jq":{"type":"string"},"lines":{"type":"string"},"grep":{"type":"string"},"page":{"type":"integer"},"budget":{"type":"integer","description":"tokens"}},"required":["result"]},"annotations":{"readOnlyHint":true}}"#
             }
         }
     }

@@ -318,6 +318,9 @@ impl Families {
         // What is only for some servers is shown with each of them.
         let for_all = view.agents && layout.agent_servers.is_none() && !notice::is_blank(snapshot);
         listed.extend(for_all.then_some(BuiltinTool::NaturalLanguage));
+        let outlines =
+            !view.identifiers && !view.whole && layout.exposures.values().any(|one| one.results.listed);
+        listed.extend(outlines.then_some(BuiltinTool::ReadResult));
         listed
     }
 
@@ -332,6 +335,7 @@ impl Families {
             BuiltinTool::Describe,
             BuiltinTool::Execute,
             BuiltinTool::Read,
+            BuiltinTool::ReadResult,
         ];
         if self.activate {
             callable.extend([BuiltinTool::Activate, BuiltinTool::Deactivate]);

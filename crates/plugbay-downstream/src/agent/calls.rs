@@ -16,6 +16,7 @@ use crate::{
     dispatch,
     message::{Message, Request},
     outbox::Outbox,
+    results::references,
     session::CancelOnDrop,
 };
 
@@ -62,7 +63,12 @@ impl PlannedCall {
         let inner = Arc::new(Outbox::within(&outer.sink));
         let _cancel = CancelOnDrop { session: &outer.session, id: self.request.id() };
         let (session, request) = (&outer.session, &self.request);
-        dispatch::call_tool(RequestContext { session, sink: &inner, request, era: Era::Legacy });
+        let context = RequestContext { session, sink: &inner, request, era: Era::Legacy };
+        match references::replaced(context).await {
+            Ok(None) => dispatch::call_tool(context),
+            Ok(Some(request)) => dispatch::call_tool(context.with_request(&request)),
+            Err(why) => return Outcome::failed(&why),
+        }
         while let Some(frames) = inner.take().await {
             for frame in frames {
                 inner.written(frame.len());

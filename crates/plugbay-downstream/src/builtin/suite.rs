@@ -8,7 +8,7 @@ use plugbay_core::{
     policy::Patterns,
     size_limit::{self, TooLong},
     surface::{
-        AgentAccess, BuiltinTool, Snapshot,
+        AgentAccess, BuiltinTool, Callable, Snapshot,
         suite::{self, Wanted},
     },
     wire::string_value,
@@ -18,12 +18,12 @@ use super::{
     FEW_NAMES,
     activate::{Down, warmed_up},
     call_arguments::{Arguments, by_commas},
-    checked, inner_route,
+    checked, inner_route, read_result,
 };
 use crate::{
     agent::{self, AgentRequest},
     context::RequestContext,
-    destination::Route,
+    destination::{Route, Way},
     dispatch,
     message::Request,
     session::Session,
@@ -64,6 +64,7 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName, down: &Down) {
             return context.checked(quickly, find, |context, found| match found {
                 Ok(SuiteCall::Call(route)) => dispatch::forward(context, &route),
                 Ok(SuiteCall::Agent(wanted)) => agent::begin(context, wanted),
+                Ok(SuiteCall::ReadResult(arguments)) => read_result::serve(context, &arguments),
                 Err(reply) => context.text(&Err(reply)),
             });
         }
@@ -196,6 +197,8 @@ enum SuiteCall {
     Call(Route),
     /// What is wanted is said in words.
     Agent(AgentRequest),
+    /// Parts of a stored result are wanted, with these arguments.
+    ReadResult(Vec<u8>),
 }
 
 fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -> Result<SuiteCall, String> {
@@ -208,16 +211,25 @@ fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -
             && accepts_agent_requests(snapshot, server)
     };
     let tools = |name: &str, _: Option<&str>| {
-        let agent_tool = || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: None };
-        let callable = suite::callable(server, name, snapshot).map(|tool| tool.map(Some));
-        callable.or_else(|| agent(name).then(agent_tool))
+        let agent_tool =
+            || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: Subtool::Agent };
+        let callable = suite::callable(server, name, snapshot).map(|tool| tool.map(Subtool::Server));
+        let own = || read_result::resolved(name).map(|tool| tool.map(|()| Subtool::ReadResult));
+        callable.or_else(own).or_else(|| agent(name).then(agent_tool))
     };
     let call = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
         NoCall::Refused(refusal) => refusal.to_string(),
     })?;
-    if let Some(target) = call.tool.tool.as_ref().map(|tool| tool.target().clone()) {
-        return inner_route(context, snapshot, &target, checked(call, mode)?).map(SuiteCall::Call);
+    match call.tool.tool.clone() {
+        Subtool::Server(tool) => {
+            let call = checked(call, mode)?;
+            return inner_route(context, snapshot, tool.target(), call, Way::Suite).map(SuiteCall::Call);
+        }
+        Subtool::ReadResult => {
+            return Ok(SuiteCall::ReadResult(checked(call, mode)?.arguments.into_owned()));
+        }
+        Subtool::Agent => {}
     }
     let query = Arguments::within(&call.arguments).text_within("query", size_limit::REQUEST);
     let query = query.map_err(|too_long| too_long.to_string())?;
@@ -238,7 +250,16 @@ fn call_quickly(
     let tools = |name: &str, _: Option<&str>| suite::callable(server, name, snapshot);
     let call = arguments::quick_call(context.short_arguments()?, Envelope::SUITE, &tools)?;
     let target = call.tool.tool.target().clone();
-    Some(inner_route(context, snapshot, &target, call).map(SuiteCall::Call))
+    Some(inner_route(context, snapshot, &target, call, Way::Suite).map(SuiteCall::Call))
+}
+
+/// What a name within a suite leads to.
+#[derive(Clone)]
+enum Subtool<'s> {
+    Server(Callable<'s>),
+    /// plugbay's own, unless the server has a tool of the name.
+    ReadResult,
+    Agent,
 }
 
 fn accepts_agent_requests(snapshot: &Snapshot, server: &ServerName) -> bool {

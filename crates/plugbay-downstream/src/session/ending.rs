@@ -76,6 +76,9 @@ impl Session {
         self.unregister();
         self.refuse_pending();
         self.end_subscriptions();
+        if !self.gateway.principal.lasts {
+            self.gateway.results.forget(self.result_owner());
+        }
         self.outbox.close();
     }
 }

@@ -139,12 +139,16 @@ impl Session {
     /// The call gets its answer now, unless its server has changed its lists: then the host sees those first.
     pub(crate) fn release_unless_changed(&self, id: &Bytes, call: Ticket) -> Option<AwaitedChange> {
         let mut state = self.lock();
-        let at = state.list_changes.iter().position(|change| change.call == call);
-        if let Some(at) = at {
-            return Some(state.list_changes.swap_remove(at));
+        let change = state.take_change(call);
+        if change.is_none() {
+            state.requests.remove(id);
         }
-        state.requests.remove(id);
-        None
+        change
+    }
+
+    /// The change that the answer of a call waits for.
+    pub(crate) fn take_awaited_change(&self, call: Ticket) -> Option<AwaitedChange> {
+        self.lock().take_change(call)
     }
 
     /// Shows the host changed lists before the answer of the call that has changed them; at most for as long as the
@@ -168,5 +172,12 @@ impl Session {
         for subscription in subscriptions {
             subscription.sink.answer(respond::subscription_ended(&subscription.id));
         }
+    }
+}
+
+impl State {
+    fn take_change(&mut self, call: Ticket) -> Option<AwaitedChange> {
+        let at = self.list_changes.iter().position(|change| change.call == call)?;
+        Some(self.list_changes.swap_remove(at))
     }
 }

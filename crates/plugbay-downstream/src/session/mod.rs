@@ -22,6 +22,7 @@ use plugbay_core::{
     exchange::{Caller, Ticket},
     extension::Extensions,
     level::Level,
+    reference::Handle,
     surface::Snapshot,
     wire::Draft,
 };
@@ -45,6 +46,7 @@ use crate::{
     principal::{Account, CountedSession},
     refusal::Refusal,
     respond,
+    results::{ResultOwner, StoredResult},
     seal::Owner,
     subscriptions::ItemSubscription,
 };
@@ -140,7 +142,8 @@ impl Session {
     }
 
     /// For one of many hosts at a daemon.
-    pub(crate) fn window(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+    pub(crate) fn window(owner: Owner, mut gateway: Gateway, outbox: Outbox) -> Arc<Self> {
+        gateway.principal = gateway.principal.marked();
         Self::of(owner, SessionKind::Window, gateway, Arc::new(HostView::new(Persistence::Session)), outbox)
     }
 
@@ -247,6 +250,16 @@ impl Session {
     /// The owner of the session's calls and tasks.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
+    }
+
+    /// The owner of the session's stored results.
+    pub(crate) fn result_owner(&self) -> ResultOwner {
+        ResultOwner { caller: self.caller, session: self.gateway.principal.session }
+    }
+
+    /// A stored result of this session.
+    pub(crate) fn stored_result(&self, handle: Handle) -> Option<StoredResult> {
+        self.gateway.results.get(handle, self.result_owner())
     }
 
     /// Whether no other host shares the servers.

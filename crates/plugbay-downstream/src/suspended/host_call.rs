@@ -23,6 +23,7 @@ use crate::{
     outbox::Outbox,
     refusal::Refusal,
     respond,
+    results::fit::{Fit, Fitted, Fitting},
     seal::{Owner, Subject},
     session::Session,
     tasks::{self, Role},
@@ -51,6 +52,8 @@ pub(crate) struct HostCall {
     /// A modern host supports URL elicitation.
     url_elicitation: bool,
     role: Role,
+    /// What is to be known if the result is large.
+    fit: Option<Fit>,
     /// Hears how the call ends.
     pub(super) observed: Option<Observed>,
 }
@@ -119,6 +122,7 @@ impl HostCall {
             subject: None,
             url_elicitation: false,
             role: route.role.clone(),
+            fit: Fit::of(request, route),
             observed,
         }
     }
@@ -129,6 +133,11 @@ impl HostCall {
             observed.answered(&answer);
         }
         let Some(session) = self.session.upgrade() else { return };
+        let fitting = self.fit.as_ref().and_then(|fit| fit.wanted(&session, &ended.server, &answer));
+        if let Some(fitting) = fitting.filter(|_| !self.is_within_another()) {
+            tokio::spawn(self.deliver_fitted(session, ended, answer, fitting));
+            return;
+        }
         let Some(change) = session.release_unless_changed(&self.id, ended.sent) else {
             return self.answer(&session, &ended, answer);
         };
@@ -141,6 +150,27 @@ impl HostCall {
                 session.notify_if_idle();
             }
         });
+    }
+
+    /// Whether plugbay itself reads the answer, as a part of another request.
+    fn is_within_another(&self) -> bool {
+        self.id.starts_with(b"\"plugbay ")
+    }
+
+    /// Gives the host an answer that fits. Until then the request can be cancelled, and then nothing is stored.
+    async fn deliver_fitted(self, session: Arc<Session>, ended: Ended<()>, answer: Answer, fitting: Fitting) {
+        if let Some(change) = session.take_awaited_change(ended.sent) {
+            session.show_changed_lists(change).await;
+        }
+        let Fitted { answer, stored } = fitting.apply(&session, answer).await;
+        if session.release(&self.id) {
+            return self.answer(&session, &ended, answer);
+        }
+        if let Some(handle) = stored {
+            session.gateway().results.remove(handle);
+        }
+        self.sink.cancelled();
+        session.notify_if_idle();
     }
 
     fn answer(self, session: &Session, ended: &Ended<()>, answer: Answer) {

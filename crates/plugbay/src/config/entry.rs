@@ -22,6 +22,7 @@ use super::{
     read::{At, Overlay},
     remote,
     report::Report,
+    results::Results,
     units::{Limit, WaitOrNever},
     word::{Reach, Word},
 };
@@ -76,12 +77,13 @@ pub(super) fn build(
             let mode = own.mode.and_then(|mode| mode.0);
             let suite = own.suite.map(suite).unwrap_or_default();
             let instructions = own.instructions;
+            let results = own.results.map(Results::rules).unwrap_or_default();
             let warm = own.warm.map(|warm| warm.0).unwrap_or_default();
             let policy = Policy { own_names: remote, ..policy };
             // With `"prefix": true` the user wants the remote's name in front.
             let remote = remote && own.prefix != Some(true);
             let exposure =
-                Exposure { mode, pin, policy, bare, remote, rename, describe, suite, instructions };
+                Exposure { mode, pin, policy, bare, remote, rename, describe, suite, instructions, results };
             ServerSettings { name, spec, exposure, sharing, warm }
         }
     }
@@ -131,13 +133,17 @@ fn launch(
     Ok((transport, policy(own)?, pin))
 }
 
-/// `own`, with `base` for what it leaves open, also of the suite.
+/// `own`, with `base` for what it leaves open, also of the suite and of results.
 pub(super) fn laid_over(own: Plugbay, base: Plugbay) -> Plugbay {
-    let suite = match (own.suite.clone(), base.suite.clone()) {
-        (Some(own), Some(base)) => Some(own.over(base)),
-        (own, base) => own.or(base),
-    };
-    Plugbay { suite, ..own.over(base) }
+    fn both<T: Overlay>(own: Option<T>, base: Option<T>) -> Option<T> {
+        match (own, base) {
+            (Some(own), Some(base)) => Some(own.over(base)),
+            (own, base) => own.or(base),
+        }
+    }
+    let suite = both(own.suite.clone(), base.suite.clone());
+    let results = both(own.results.clone(), base.results.clone());
+    Plugbay { suite, results, ..own.over(base) }
 }
 
 /// Tools that either of them does not want: neither was written in order to allow something.

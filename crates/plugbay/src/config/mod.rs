@@ -35,6 +35,7 @@ mod read;
 mod remote;
 mod renames;
 mod report;
+mod results;
 mod scan;
 mod schema;
 mod source;

@@ -18,6 +18,7 @@ use super::{
     remote::Remotes,
     renames::Renames,
     report::Report,
+    results::Results,
     units::{CallRate, Count, Hits, HostLimit, Limit, MessageSize, NameLength, Processes, Wait, WaitOrNever},
     word::{Provider, Reach, Word},
 };
@@ -154,6 +155,8 @@ object! {
         "describe" => describe: BTreeMap<String, String>,
         /// `false`: definitions keep characters that nobody sees, such as ANSI escapes, bidi controls and tags. Default `true`.
         "sanitize" => sanitize: bool,
+        /// Large results of this server's tools.
+        "results" => results: Results,
         /// How long a call may be silent; progress restarts the time. Default `"120s"`.
         "timeout" => timeout: Limit,
         /// The longest time of a call, with or without progress; never less than `timeout`. Default `"1h"`.
@@ -222,7 +225,7 @@ object! {
         "nameLimit" => name_limit: NameLength,
         /// How many characters of `instructions` the host's model sees.
         "instructionsLimit" => instructions_limit: Count,
-        /// The host cuts a longer result, in bytes, or puts it into a file. For information: plugbay passes results unchanged.
+        /// The host cuts a longer result, in bytes, or puts it into a file. Results of calls through `execute_tool` and suites that are longer have an outline.
         "resultLimit" => result_limit: Count,
         /// Which part of a result the host's model sees, if there are text and structured content. For information.
         "shows" => shows: Word<Shows>,

@@ -255,7 +255,7 @@ fn not_a(value: &Value<'_>, what: &str) -> String {
     }
 }
 
-fn number(value: &Value<'_>) -> Option<f64> {
+pub(super) fn number(value: &Value<'_>) -> Option<f64> {
     let Value::NumberLit(number) = value else {
         return None;
     };
@@ -283,7 +283,7 @@ fn parse_seconds(text: &str) -> Option<f64> {
     Some(number * unit)
 }
 
-fn parse_size(text: &str) -> Option<f64> {
+pub(super) fn parse_size(text: &str) -> Option<f64> {
     let (number, unit) = split_unit(text)?;
     let unit = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1.0,

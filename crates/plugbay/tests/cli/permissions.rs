@@ -56,6 +56,15 @@ fn decision_in(harness: &Harness, folder: &str, tool: &str, input: &Value) -> St
     answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap().to_owned()
 }
 
+#[test]
+fn reading_a_stored_result_is_allowed_unless_a_rule_denies_it() {
+    let harness = harness();
+    let read = json!({ "name": "read_result", "arguments": { "result": "r_AAECAwQFBgcICQoLDA0ODw" } });
+    assert_eq!(decision(&harness, "execute_tool", &read), "allow");
+    write_rules(&harness, &json!({ "deny": ["mcp__plugbay__read_result"] }));
+    assert_eq!(decision(&harness, "execute_tool", &read), "deny");
+}
+
 fn write_rules(harness: &Harness, rules: &Value) {
     fs::create_dir_all(harness.path().join(".claude")).unwrap();
     fs::write(harness.path().join(".claude/settings.local.json"), rules.to_string()).unwrap();

@@ -32,6 +32,7 @@ mod ranking;
 mod reload;
 mod remote;
 mod resources;
+mod results;
 mod scopes;
 mod server_requests;
 mod skills;

@@ -177,6 +177,7 @@ fn a_reload_of_each_server_option_takes_effect() {
     harness.check(&servers::options(&harness));
     harness.check(&servers::texts(&harness));
     harness.check(&servers::suites());
+    harness.check(&servers::results());
 }
 
 #[test]
@@ -288,7 +289,7 @@ fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
 }
 
 /// Keys that hold other keys, and those with a test of their own above.
-const WITHOUT_ROW: [&str; 16] = [
+const WITHOUT_ROW: [&str; 17] = [
     "audit",
     "authorization",
     "oauth",
@@ -300,6 +301,7 @@ const WITHOUT_ROW: [&str; 16] = [
     "Server.plugbay",
     "Remote.plugbay",
     "Plugbay.suite",
+    "Plugbay.results",
     "listWait",
     "drain",
     "starts",
@@ -323,6 +325,7 @@ fn every_key_of_the_schema_has_a_reload_test() {
         servers::options(&harness),
         servers::texts(&harness),
         servers::suites(),
+        servers::results(),
         models::rankers(&harness),
         models::agents(&harness),
     ];

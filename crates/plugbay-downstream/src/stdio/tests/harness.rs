@@ -43,6 +43,7 @@ pub(super) struct Harness {
     pub(super) agents: Arc<Agents>,
     pub(super) suspended: Arc<crate::SuspendedCalls>,
     pub(super) workers: Arc<crate::Workers>,
+    pub(super) results: Arc<crate::Results>,
 }
 
 impl Harness {
@@ -56,7 +57,7 @@ impl Harness {
         let (host_registry, ranker) = (Arc::clone(&gateway.host_registry), Arc::clone(&gateway.ranker));
         let agents = Arc::clone(&gateway.agents);
         let suspended = Arc::clone(&gateway.suspended);
-        let workers = Arc::clone(&gateway.workers);
+        let (workers, results) = (Arc::clone(&gateway.workers), Arc::clone(&gateway.results));
         let (input, their_input) = tokio::io::duplex(1_000_000);
         let (output, their_output) = tokio::io::duplex(1000);
         let (stop, stopped) = oneshot::channel();
@@ -80,6 +81,7 @@ impl Harness {
             agents,
             suspended,
             workers,
+            results,
         }
     }
 

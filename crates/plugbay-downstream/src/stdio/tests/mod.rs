@@ -15,6 +15,7 @@ mod opening;
 mod pass_through;
 mod ranking;
 mod resources;
+mod results;
 mod sampling;
 mod server_requests;
 mod skills;

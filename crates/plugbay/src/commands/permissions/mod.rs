@@ -6,7 +6,7 @@ mod rules;
 use std::{cell::RefCell, io::Read, path::PathBuf, process::ExitCode};
 
 use plugbay_core::{
-    arguments::{self, Envelope, ResolveTool},
+    arguments::{self, Envelope, NoCall, ResolveTool},
     name::{self, ServerName},
     profile::Client,
     surface::{BuiltinTool, Callable, Plan, Snapshot, Target, View, suite},
@@ -65,7 +65,9 @@ async fn fragment(context: &Context, options: &PermissionsOptions) -> Result<Exi
     let snapshot = seen_by_claude(context).await?;
     let ours = |own: BuiltinTool| format!("{PREFIX}{entry}__{}", own.name());
     let mut allow: Vec<String> =
-        [BuiltinTool::Search, BuiltinTool::Describe, BuiltinTool::Overview].map(ours).into();
+        [BuiltinTool::Search, BuiltinTool::Describe, BuiltinTool::Overview, BuiltinTool::ReadResult]
+            .map(ours)
+            .into();
     let reading = snapshot.names.iter().filter(|found| *allow_reading && found.is_read_only());
     allow.extend(reading.map(|found| format!("{PREFIX}{entry}__{}", found.exposed)));
     let hook = json!({ "type": "command", "command": hook_command(context, options) });
@@ -114,6 +116,7 @@ async fn hook(
     let decided = match called(&input, &snapshot, entry) {
         Called::Nothing => None,
         Called::Tool(name) => decide(&rules, &snapshot, &name, options),
+        Called::ReadResult => Some(decide_reading(&rules, entry)),
         Called::Unclear(names) => Some(decide_unclear(&rules, &names, entry)),
         Called::Anything => Some((Decision::Ask, "a model calls the tools that it needs".to_owned())),
     };
@@ -137,6 +140,8 @@ async fn hook(
 enum Called {
     Nothing,
     Tool(String),
+    /// plugbay's own, which reads what another call has given.
+    ReadResult,
     /// Perhaps a tool of one of these names. The gateway may know more servers than this process, because cached
     /// offers depend on the environment.
     Unclear(Vec<String>),
@@ -171,8 +176,18 @@ fn called(input: &HookInput, snapshot: &Snapshot, entry: &str) -> Called {
     let meant = arguments::unwrap_call(input.as_bytes(), envelope, arguments::Mode::Repair, tools);
     match (meant, written.take()) {
         (Ok(call), _) => Called::Tool(call.tool.name),
+        (Err(NoCall::Unknown(name)), _) if name == BuiltinTool::ReadResult.name() => Called::ReadResult,
         (Err(_), names) if names.is_empty() => Called::Nothing,
         (Err(_), names) => Called::Unclear(names),
+    }
+}
+
+/// The call that gave the result was allowed.
+fn decide_reading(rules: &Rules, entry: &str) -> (Decision, String) {
+    let name = BuiltinTool::ReadResult.name();
+    match rules.decide(&[&format!("{PREFIX}{entry}__{name}")]) {
+        Some((decision, rule)) => (decision, format!("the rule {rule} holds for {name}")),
+        None => (Decision::Allow, format!("{name} reads what an earlier call has given")),
     }
 }
 

@@ -283,6 +283,31 @@ pub(super) fn suites() -> Vec<Row> {
     ]
 }
 
+/// What becomes of large results.
+pub(super) fn results() -> Vec<Row> {
+    let rules = |rules: Value| json!({ "mcpServers": { "s": { "plugbay": { "results": rules } } } });
+    let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
+    let outlined = ["outline", "whole"];
+    vec![
+        row("Results.threshold", json!({}), rules(json!({ "threshold": false })), large, outlined),
+        row("Results.tools", json!({}), rules(json!({ "tools": { "e*": false } })), large, outlined),
+        row(
+            "Results.listed",
+            json!({}),
+            rules(json!({ "listed": true })),
+            names,
+            [" s__echo ", " read_result "],
+        ),
+    ]
+}
+
+/// Whether a large result comes whole.
+fn large(harness: &Harness) -> String {
+    let arguments = json!({ "text": "word ".repeat(10_000) });
+    let answer = call(harness, "execute_tool", &json!({ "name": "s__echo", "arguments": arguments }));
+    if answer.len() > 50_000 { "whole" } else { "outline" }.to_owned()
+}
+
 fn hang(harness: &Harness) -> String {
     call(harness, "s__hang", &json!({}))
 }

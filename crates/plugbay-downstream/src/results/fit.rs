@@ -1,0 +1,292 @@
+//! The answer of a call whose result is too large for its host: an outline with a handle, or the values of a filter.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use bytes::Bytes;
+use plugbay_core::{
+    arguments::CompiledSchema,
+    exchange::Answer,
+    filter::{FilterError, FilterOutput},
+    fit::LEAST_THRESHOLD,
+    name::{self, ServerName},
+    reference::Handle,
+    surface::BuiltinTool,
+    wire::{Head, Kind, Members, string_value, write},
+};
+use serde_json::json;
+
+use super::{ResultOwner, Results, parts};
+use crate::{
+    destination::{Route, Way},
+    message::Request,
+    session::Session,
+};
+
+/// What has to be known of a call if its result is large.
+#[derive(Debug, Clone)]
+pub(crate) struct Fit {
+    /// The server's own name for the tool, as a JSON string.
+    tool: Bytes,
+    way: CalledBy,
+    /// A jq filter for the result.
+    filter: Option<Arc<str>>,
+}
+
+/// How the host has called the tool: so it can call `read_result` as well.
+#[derive(Debug, Clone)]
+enum CalledBy {
+    /// By the tool's own name.
+    Name,
+    /// With `execute_tool`, under this name of it, as a JSON string.
+    Execute(Bytes),
+    /// With the `call` of a suite of this name, as a JSON string.
+    Suite(Bytes),
+}
+
+impl Fit {
+    /// `None` for a request that calls no tool.
+    pub(crate) fn of(request: &Request, route: &Route) -> Option<Self> {
+        if request.method() != b"tools/call" {
+            return None;
+        }
+        let (name, tool) = (request.name.clone()?, route.subject.as_ref()?.1.clone());
+        let outer = || request.message.slice(name);
+        let way = match route.inner.as_ref().map(|inner| inner.way) {
+            Some(Way::Execute) => CalledBy::Execute(outer()),
+            Some(Way::Suite) => CalledBy::Suite(outer()),
+            Some(Way::Plain) | None => CalledBy::Name,
+        };
+        let filter = route.inner.as_ref().and_then(|inner| inner.filter.clone());
+        Some(Self { tool, way, filter })
+    }
+
+    /// What is to be done with the answer; `None` if it passes as it is. Most answers are short, and cost a comparison.
+    pub(crate) fn wanted(&self, session: &Session, server: &ServerName, answer: &Answer) -> Option<Fitting> {
+        let Answer::Response { head: Head { kind: Kind::Result { .. }, payload: Some(payload), .. }, .. } =
+            answer
+        else {
+            return None;
+        };
+        if payload.len() <= LEAST_THRESHOLD && self.filter.is_none() {
+            return None;
+        }
+        if matches!(self.way, CalledBy::Name) && !is_for_listed(session, server) {
+            return None;
+        }
+        let tool = string_value(&self.tool)?;
+        let threshold = self.threshold(session, server, &tool);
+        if threshold.is_none_or(|threshold| payload.len() <= threshold) && self.filter.is_none() {
+            return None;
+        }
+        let layout = Arc::clone(&session.gateway().snapshots.borrow().layout);
+        let schema =
+            matches!(self.way, CalledBy::Name).then(|| output_schema(session, server, &tool)).flatten();
+        let tool = name::expose(server, &tool, layout.name_limit).into();
+        Some(Fitting { tool, threshold, schema, way: self.way.clone(), filter: self.filter.clone() })
+    }
+
+    fn threshold(&self, session: &Session, server: &ServerName, tool: &str) -> Option<usize> {
+        let takes = session.host_view().takes();
+        let snapshots = session.gateway().snapshots.borrow();
+        let listed = matches!(self.way, CalledBy::Name);
+        match snapshots.layout.exposures.get(server) {
+            Some(exposure) => exposure.results.threshold(tool, listed, takes),
+            None => plugbay_core::fit::ResultRules::default().threshold(tool, listed, takes),
+        }
+    }
+}
+
+/// Whether the user wants outlines for tools that hosts call by name.
+fn is_for_listed(session: &Session, server: &ServerName) -> bool {
+    let snapshots = session.gateway().snapshots.borrow();
+    snapshots.layout.exposures.get(server).is_some_and(|exposure| exposure.results.listed)
+}
+
+/// The output schema of a tool. A host that lists the tool may check results against it.
+fn output_schema(session: &Session, server: &ServerName, tool: &str) -> Option<CompiledSchema> {
+    let snapshot = session.snapshot();
+    let definition = &snapshot.catalog.get(server)?.offer.tool(tool)?.definition;
+    let schema = Members::find(definition, &(0..definition.len()), "outputSchema")?;
+    Some(CompiledSchema::new(&definition[schema]))
+}
+
+/// What is to be done with the result of a call.
+#[derive(Debug)]
+pub(crate) struct Fitting {
+    /// The tool as the host knows it.
+    tool: Arc<str>,
+    /// An answer of more bytes is replaced by its outline.
+    threshold: Option<usize>,
+    /// The schema against which the host may check the result.
+    schema: Option<CompiledSchema>,
+    way: CalledBy,
+    filter: Option<Arc<str>>,
+}
+
+/// An answer that fits, and the result that was stored for it.
+pub(crate) struct Fitted {
+    pub(crate) answer: Answer,
+    pub(crate) stored: Option<Handle>,
+}
+
+impl Fitting {
+    /// Makes the answer that the host gets, and stores the result if that is not the whole of it. If something fails, the
+    /// answer stays as it was.
+    pub(crate) async fn apply(self, session: &Arc<Session>, answer: Answer) -> Fitted {
+        let Answer::Response { message, head, era } = answer else { return Fitted { answer, stored: None } };
+        let (Kind::Result { id }, Some(payload)) = (&head.kind, &head.payload) else {
+            return Fitted { answer: Answer::Response { message, head, era }, stored: None };
+        };
+        let (id, result) = (message.slice(id.clone()), message.slice(payload.clone()));
+        let made = match self.filter.clone() {
+            Some(filter) if !is_error(&result) => self.filtered(session, result, &filter).await,
+            _ => self.outlined(session, result).await,
+        };
+        let replaced = made.and_then(|(result, stored)| {
+            let message = write::result(&id, &result);
+            let head = Head::read(&message).ok()?;
+            Some(Fitted { answer: Answer::Response { message, head, era }, stored })
+        });
+        replaced.unwrap_or(Fitted { answer: Answer::Response { message, head, era }, stored: None })
+    }
+
+    /// The result with an outline in place of its content; `None` if it stays as it is.
+    async fn outlined(self, session: &Arc<Session>, result: Bytes) -> Option<(Vec<u8>, Option<Handle>)> {
+        let (threshold, store) = (self.threshold?, Store::of(session));
+        let work = move || {
+            let handle = Results::new_handle()?;
+            let outline = parts::outlined(&result, threshold, &self.closing(handle), self.schema.as_ref())?;
+            store.put(handle, &self.tool, result)?;
+            Some((outline, Some(handle)))
+        };
+        session.gateway().workers.run(session.caller(), work).await.ok().flatten()
+    }
+
+    /// The values that the filter gives of the result. If it gives none, the result is stored: the call was made.
+    async fn filtered(
+        self,
+        session: &Arc<Session>,
+        result: Bytes,
+        filter: &str,
+    ) -> Option<(Vec<u8>, Option<Handle>)> {
+        let gateway = session.gateway();
+        let input = {
+            let result = result.clone();
+            gateway.workers.run(session.caller(), move || parts::json_of(&result)).await.ok()?
+        };
+        let outcome = gateway.filters.run(filter.to_owned(), input.clone()).await;
+        let store = Store::of(session);
+        let work = move || match outcome {
+            Ok(FilterOutput { values, cut: false, .. }) => {
+                let values = with_text(&result, &String::from_utf8_lossy(&values), false);
+                if self.threshold.is_none_or(|threshold| values.len() <= threshold) {
+                    return Some((values, None));
+                }
+                let (handle, values) = (Results::new_handle()?, Bytes::from(values));
+                let outline = parts::outlined(&values, self.threshold?, &self.closing(handle), None);
+                let outline = outline.unwrap_or_else(|| values.to_vec());
+                store.put(handle, &self.tool, values)?;
+                Some((outline, Some(handle)))
+            }
+            Ok(FilterOutput { values, count, .. }) => {
+                let why =
+                    format!("the filter gives too much: {count} values in the first {} bytes", values.len());
+                self.unfiltered(&store, result, &input, &why)
+            }
+            Err(error) => self.unfiltered(&store, result, &input, &error.to_string()),
+        };
+        gateway.workers.run(session.caller(), work).await.ok().flatten()
+    }
+
+    /// Says why a filter gave nothing, and where the result is.
+    fn unfiltered(
+        &self,
+        store: &Store,
+        result: Bytes,
+        value: &[u8],
+        why: &str,
+    ) -> Option<(Vec<u8>, Option<Handle>)> {
+        let handle = Results::new_handle()?;
+        let mut text = format!("{} was called, and has answered. jq: {why}", self.tool);
+        let _ = write!(text, "\nits result: {}\n{}", parts::shape_of(value), self.closing(handle));
+        let told = with_text(&result, &text, true);
+        store.put(handle, &self.tool, result)?;
+        Some((told, Some(handle)))
+    }
+
+    /// The last line of an outline: how a model reads on, in the form in which it has made the call.
+    fn closing(&self, handle: Handle) -> String {
+        closing(&self.way, handle)
+    }
+}
+
+fn closing(way: &CalledBy, handle: Handle) -> String {
+    let arguments = json!({ "result": handle.to_string(), "lines": "1-80" });
+    let read = BuiltinTool::ReadResult.name();
+    let quoted = |name: &Bytes| string_value(name).map(std::borrow::Cow::into_owned).unwrap_or_default();
+    let reads = match way {
+        CalledBy::Name => format!("{read} {arguments}"),
+        CalledBy::Execute(name) => {
+            format!("{} {}", quoted(name), json!({ "name": read, "arguments": arguments }))
+        }
+        CalledBy::Suite(name) => {
+            format!("{} {}", quoted(name), json!({ "action": "call", "subtool": read, "args": arguments }))
+        }
+    };
+    format!(
+        "result: \"{handle}\". Parts of it: {reads}, or \"jq\", \"grep\", \"page\" for \"lines\". \
+         {{\"$result\":…}} as an argument of another call passes it on."
+    )
+}
+
+/// The store, for the results of one session.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    results: Arc<Results>,
+    owner: ResultOwner,
+}
+
+impl Store {
+    pub(crate) fn of(session: &Session) -> Self {
+        Self { results: Arc::clone(&session.gateway().results), owner: session.result_owner() }
+    }
+
+    /// `None`: it could not be stored.
+    pub(crate) fn put(&self, handle: Handle, tool: &Arc<str>, result: Bytes) -> Option<()> {
+        let put = self.results.put(handle, self.owner, Arc::clone(tool), result);
+        put.inspect_err(|error| tracing::warn!("a result of {tool} is not kept: {error}")).ok()
+    }
+}
+
+fn is_error(result: &[u8]) -> bool {
+    Members::find(result, &(0..result.len()), "isError").is_some_and(|flag| &result[flag] == b"true")
+}
+
+/// The result with one text for its content; everything else but the content stays.
+pub(crate) fn with_text(result: &[u8], text: &str, failed: bool) -> Vec<u8> {
+    let content = json!([{ "type": "text", "text": text }]);
+    let mut replaced = format!(r#"{{"content":{content},"isError":{failed}"#).into_bytes();
+    for member in Members::of(result, &(0..result.len())).flatten() {
+        if !matches!(&*member.key, "content" | "structuredContent" | "isError") {
+            replaced.push(b',');
+            replaced.extend_from_slice(&result[member.key_span]);
+            replaced.push(b':');
+            replaced.extend_from_slice(&result[member.value]);
+        }
+    }
+    replaced.push(b'}');
+    replaced
+}
+
+/// The result of a call of plugbay's own, as servers write them.
+pub(crate) fn text_result(text: &str) -> Bytes {
+    json!({ "content": [{ "type": "text", "text": text }] }).to_string().into()
+}
+
+/// What a model is told of a filter that failed.
+pub(crate) fn filter_failed(error: &FilterError, value: &[u8]) -> String {
+    match error {
+        FilterError::Unavailable(_) => error.to_string(),
+        _ => format!("jq: {error}\nthe result: {}", parts::shape_of(value)),
+    }
+}

@@ -1,0 +1,98 @@
+//! The parts of a result: its text, its value, its outline.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use plugbay_core::{
+    arguments::{CompiledSchema, Mode, check},
+    outline::{self, OUTLINE_TOKENS, OutputSchema, Readable, Replacement},
+    result_value::result_value,
+    shape::Shape,
+    wire::{Members, elements, string_value},
+};
+use serde_json::{Value, value::RawValue};
+
+/// Tokens of an error's message that stay.
+const ERROR: usize = 1_500;
+
+/// The result with an outline in place of what is large; `None` if nothing is. `threshold` is in bytes, `closing` the last
+/// line. `schema` is the output schema of a tool whose results the host may check.
+pub(crate) fn outlined(
+    result: &[u8],
+    threshold: usize,
+    closing: &str,
+    schema: Option<&CompiledSchema>,
+) -> Option<Vec<u8>> {
+    if shown_bytes(result) <= threshold {
+        return None;
+    }
+    let fits = |json: &[u8]| schema.is_some_and(|schema| check(schema, json, Mode::CheckOnly).is_ok());
+    let how = Replacement {
+        threshold: 1, // it is decided in bytes, as hosts do
+        outline: OUTLINE_TOKENS,
+        error: ERROR,
+        closing,
+        schema: if schema.is_some() { OutputSchema::Shortened(&fits) } else { OutputSchema::None },
+    };
+    outline::replace(result, &how).map(|replaced| replaced.result)
+}
+
+/// About the bytes that a model sees of a result: its text or its structured content. Most servers send the same as both.
+fn shown_bytes(result: &[u8]) -> usize {
+    let member = |key| Members::find(result, &(0..result.len()), key);
+    let content = member("content").map(|content| elements(result, &content)).unwrap_or_default();
+    let texts = content.iter().filter_map(|block| Members::find(result, block, "text"));
+    let structured = member("structuredContent").map_or(0, |structured| structured.len());
+    structured.max(texts.map(|text| text.len()).sum())
+}
+
+/// The texts of a result, one below the other; `None` if it has none.
+pub(crate) fn text_of(result: &[u8]) -> Option<String> {
+    let content = Members::find(result, &(0..result.len()), "content")?;
+    let texts = elements(result, &content).into_iter().filter_map(|block| {
+        let text = Members::find(result, &block, "text")?;
+        string_value(&result[text]).map(Cow::into_owned)
+    });
+    texts.reduce(|all, text| all + "\n" + &text)
+}
+
+/// The text that lines, pages and `grep` are about: that of the outline.
+pub(crate) fn readable_text(result: &[u8]) -> String {
+    let structured = |json: &[u8]| String::from_utf8_lossy(json).into_owned();
+    match outline::readable(result) {
+        Some(Readable { text: Some(text), .. }) => text.into_owned(),
+        Some(Readable { structured: Some(json), .. }) => structured(json),
+        _ => text_of(result).unwrap_or_else(|| structured(result)),
+    }
+}
+
+/// The value of a result as JSON: its structured content, else its text as JSON, as a list of JSON lines, or as a string.
+pub(crate) fn json_of(result: &Bytes) -> Bytes {
+    let value = match result_value(result) {
+        Cow::Borrowed(value) => Bytes::copy_from_slice(value), // `null` stands nowhere
+        Cow::Owned(value) => value.into(),
+    };
+    let text = Some(&value).filter(|value| value.starts_with(b"\"")).and_then(|value| string_value(value));
+    text.and_then(|text| lines_of_json(&text)).map_or(value.clone(), Bytes::from)
+}
+
+/// The list of values that stand one on each line.
+fn lines_of_json(text: &str) -> Option<String> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let values: Result<Vec<&RawValue>, _> = lines.map(serde_json::from_str).collect();
+    let values = values.ok().filter(|values| values.len() > 1)?;
+    serde_json::to_string(&values).ok()
+}
+
+/// The result as an argument, as JSON: its text as a string, byte for byte; without any, its structured content.
+pub(crate) fn argument_of(result: &Bytes) -> Vec<u8> {
+    match text_of(result) {
+        Some(text) => Value::from(text).to_string().into_bytes(),
+        None => json_of(result).to_vec(),
+    }
+}
+
+/// The keys and types of a value, on one line.
+pub(crate) fn shape_of(value: &[u8]) -> String {
+    Shape::of(value).map(|shape| shape.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,15 @@
+//! The store of large results: one for all gateways of this process.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+
+use plugbay_downstream::Results;
+
+/// The store. What it has no memory for goes to files without names in the cache folder of the first gateway.
+pub(super) fn store(cache_folder: Option<&PathBuf>) -> Arc<Results> {
+    static STORE: OnceLock<Arc<Results>> = OnceLock::new();
+    let folder = || cache_folder.cloned().unwrap_or_else(std::env::temp_dir);
+    Arc::clone(STORE.get_or_init(|| Arc::new(Results::new(folder()))))
+}
