@@ -195,10 +195,7 @@ fn servers(
     scopes: &BTreeMap<ServerName, ScopeStatus>,
     snapshot: &Snapshot,
 ) -> Vec<ServerStatus> {
-    let mut tools: BTreeMap<&ServerName, usize> = BTreeMap::new();
-    for found in snapshot.names.iter() {
-        *tools.entry(&found.target.server).or_default() += 1;
-    }
+    let tools = snapshot.names.counts();
     let server = |(name, Status { condition, pid, .. })| {
         let failure = match &condition {
             Condition::Error(failure) | Condition::Slow(failure) => Some(failure),

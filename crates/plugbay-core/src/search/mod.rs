@@ -77,11 +77,11 @@ pub enum ToolGroup<'a> {
     /// As they were in the engine before.
     Kept(Arc<Segment>),
     /// As they were indexed when they were saved.
-    Stored(StoredIndex),
+    Stored(Box<StoredIndex>),
     New(Vec<(&'a str, &'a Tool)>),
 }
 
-impl<'a> ToolGroup<'a> {
+impl ToolGroup<'_> {
     /// Gives stored tools the terms of a dictionary, which gets theirs.
     fn place(&mut self, dictionary: &mut Dictionary) {
         *self = match std::mem::replace(self, Self::New(Vec::new())) {

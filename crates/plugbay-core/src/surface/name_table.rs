@@ -2,7 +2,7 @@
 //! the next catalog share while the server stays the same.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, OnceLock},
 };
@@ -183,6 +183,12 @@ impl NameTable {
         !self.by_server.is_empty()
     }
 
+    /// How many tools each server has, if servers have blocks of their own.
+    pub(super) fn counts(&self) -> Option<BTreeMap<&ServerName, usize>> {
+        let count = |(server, at): (_, &usize)| (server, self.blocks[*at].block.count as usize);
+        self.is_by_server().then(|| self.by_server.iter().map(count).collect())
+    }
+
     fn block_of(&self, server: &ServerName) -> Option<&Arc<Block>> {
         self.by_server.get(server).map(|at| &self.blocks[*at].block)
     }
@@ -305,6 +311,8 @@ mod tests {
         let snapshot = large();
         assert_eq!(snapshot.names.len(), MANY + 50);
         assert!(snapshot.names.get("b__t1").is_some() && snapshot.names.get("b__t20").is_none());
+        let counts: Vec<usize> = snapshot.names.counts().into_values().collect();
+        assert_eq!(counts, [MANY, 0, 30, 20, 0]);
         let made = |server| block(&snapshot, server).made.get().is_some();
         assert_eq!((made("a"), made("a-b"), made("b")), (false, false, true));
     }

@@ -127,6 +127,17 @@ impl Names {
         self.len() == 0
     }
 
+    /// How many tools each server has. In a large catalog that takes no look at any tool.
+    pub fn counts(&self) -> BTreeMap<&ServerName, usize> {
+        self.table.counts().unwrap_or_else(|| {
+            let mut counts = BTreeMap::new();
+            for found in self.iter() {
+                *counts.entry(&found.target.server).or_default() += 1;
+            }
+            counts
+        })
+    }
+
     /// Makes the names of a server that are made when they are first needed.
     pub fn prepare(&self, server: &ServerName) {
         let _ = self.table.of(server);

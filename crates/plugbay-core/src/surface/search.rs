@@ -106,11 +106,11 @@ fn stored<'s>(
     with_embeddings: bool,
     join: Join,
 ) -> Vec<Option<StoredIndex>> {
-    let only = |(sources, kept): (&'s Vec<Source>, &Option<&MadePart>)| match &sources[..] {
+    let only = |(sources, kept): (&'s Vec<Source>, Option<&MadePart>)| match &sources[..] {
         [only] if kept.is_none() && only.has_index() => Some(only),
         _ => None,
     };
-    let parts: Vec<Option<&Source>> = sources.iter().zip(kept).map(only).collect();
+    let parts: Vec<Option<&Source>> = sources.iter().zip(kept.iter().copied()).map(only).collect();
     if parts.iter().all(Option::is_none) {
         return parts.iter().map(|_| None).collect();
     }
@@ -234,7 +234,7 @@ impl Index {
         let groups = tools.iter().zip(&kept).zip(&mut stored).map(|((tools, kept), stored)| {
             match (kept, stored.take()) {
                 (Some(part), _) => ToolGroup::Kept(Arc::clone(&part.segment)),
-                (None, Some(stored)) => ToolGroup::Stored(stored),
+                (None, Some(stored)) => ToolGroup::Stored(Box::new(stored)),
                 (None, None) => {
                     ToolGroup::New(tools.iter().map(|(server, tool)| (server.as_str(), &**tool)).collect())
                 }

@@ -56,7 +56,9 @@ impl StoredIndex {
         let mut out = Vec::new();
         put_texts(&mut out, dictionary.terms_in_order().into_iter());
         put_texts(&mut out, words.iter().map(|(word, _)| word.as_str()));
-        words.iter().for_each(|(_, term)| put_number(&mut out, *term));
+        for (_, term) in &words {
+            put_number(&mut out, *term);
+        }
         segment.put(&mut out);
         out
     }
@@ -109,7 +111,9 @@ impl Segment {
             self.lengths[at].iter().for_each(|length| put_number(out, *length));
             for terms in [self.names.of(at), self.servers.of(at)] {
                 put_number(out, number(terms.len()));
-                terms.iter().for_each(|term| put_number(out, *term));
+                for term in terms {
+                    put_number(out, *term);
+                }
             }
             put_number(out, self.twins[at]);
         }

@@ -61,7 +61,7 @@ fn stored((server, tools): &Server, table: Option<&Arc<EmbeddingTable>>) -> Tool
     let bytes = StoredIndex::write(server, tools, table.cloned());
     let stored = StoredIndex::read(&bytes).unwrap();
     assert_eq!((stored.len(), stored.has_embeddings()), (tools.len(), table.is_some()));
-    ToolGroup::Stored(stored)
+    ToolGroup::Stored(Box::new(stored))
 }
 
 fn engine(
@@ -115,7 +115,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         if let Some(stored) = StoredIndex::read(&bytes) {
-            let damaged = engine(vec![ToolGroup::Stored(stored)], None, Some(&table()));
+            let damaged = engine(vec![ToolGroup::Stored(Box::new(stored))], None, Some(&table()));
             WORDS.iter().for_each(|word| drop(damaged.search(word, 5, None)));
         }
     }
