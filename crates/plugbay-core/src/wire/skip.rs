@@ -11,17 +11,29 @@ use super::{
 /// The place behind the object or array that begins at `start`. It must be JSON: only its brackets are counted.
 /// `None` if it has no end.
 pub(super) fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let text = bytes.get(start..)?;
-    let (blocks, tail) = text.as_chunks::<64>();
-    let mut skip = Skip::default();
-    for (number, block) in blocks.iter().enumerate() {
-        if let Some(at) = skip.block(block) {
-            return Some(start + number * 64 + at + 1);
+    let (mut skip, mut at) = (Skip::default(), start);
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let found = match rest.first_chunk::<64>() {
+            Some(block) => skip.block(block),
+            None => skip.block(&padded(rest)),
+        };
+        if let Some(offset) = found {
+            return Some(at + offset + 1);
+        }
+        at += 64;
+        if skip.is_in_text() {
+            at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
         }
     }
-    let mut last = [b' '; 64];
-    last[..tail.len()].copy_from_slice(tail);
-    skip.block(&last).map(|at| start + blocks.len() * 64 + at + 1)
+    None
+}
+
+/// The last bytes as a block.
+fn padded(rest: &[u8]) -> [u8; 64] {
+    let mut block = [b' '; 64];
+    block[..rest.len()].copy_from_slice(rest);
+    block
 }
 
 /// Between two blocks: how many brackets are open, and whether a string is.
@@ -35,6 +47,11 @@ struct Skip {
 }
 
 impl Skip {
+    /// Whether the next bytes are the middle of a string, up to a quote or a backslash.
+    fn is_in_text(&self) -> bool {
+        self.in_string != 0 && self.escape == 0
+    }
+
     /// Where the last open bracket is closed, if in this block.
     fn block(&mut self, bytes: &[u8; 64]) -> Option<usize> {
         let block = Block::of(bytes);
