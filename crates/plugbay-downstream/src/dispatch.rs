@@ -59,11 +59,11 @@ pub(crate) fn receive(session: &Arc<Session>, sink: &Arc<Outbox>, read: Result<M
 
 /// Serves a request. After `Err` nothing has been sent to `sink`.
 pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Request) -> Result<(), Refusal> {
-    if let Some(key) = request.ambiguous {
+    if let Some(key) = request.faults.ambiguous {
         let what = format!("{key:?} must stand in \"params\" once, and in these letters");
         return Err(Refusal::InvalidParams(what));
     }
-    if let Some(too_long) = &request.too_long {
+    if let Some(too_long) = &request.faults.too_long {
         return Err(Refusal::InvalidParams(too_long.to_string()));
     }
     if session.is_draining() {
@@ -479,7 +479,7 @@ pub(crate) fn receive_notification(session: &Session, notification: &Notificatio
 fn forward_notification(session: &Session, notification: &Notification) {
     let (request, snapshot) = (notification.as_request(), session.snapshot());
     let era = if session.is_modern() { Era::Modern } else { Era::Legacy };
-    if request.ambiguous.is_none()
+    if request.faults.ambiguous.is_none()
         && let Ok(Destination::Server(route)) = route::unknown_method(&request, &snapshot, era, session)
         && pass(session, &request, era, &route, &snapshot).is_ok()
     {

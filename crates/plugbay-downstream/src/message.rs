@@ -94,6 +94,12 @@ pub(crate) struct Request {
     pub(crate) state: Option<Span>,
     pub(crate) responses: Option<Span>,
     pub(crate) meta: Meta,
+    pub(crate) faults: ParamsFaults,
+}
+
+/// Why a request is refused, whatever its method.
+#[derive(Clone, Default)]
+pub(crate) struct ParamsFaults {
     /// A key that not every parser would read alike.
     pub(crate) ambiguous: Option<&'static str>,
     /// A part that plugbay reads and that is over its limit.
@@ -133,7 +139,7 @@ impl Request {
         for member in params.iter().flat_map(|params| Members::of(&message, params)).flatten() {
             for (key, seen) in UNAMBIGUOUS.into_iter().zip(&mut seen) {
                 if folds_to(&member.key, key) && (std::mem::replace(seen, true) || member.key != key) {
-                    request.ambiguous = Some(key);
+                    request.faults.ambiguous = Some(key);
                 }
             }
             let is_too_long = !request.is_within_limit(&member.key, &member.value);
@@ -169,7 +175,7 @@ impl Request {
         let limited = LIMITED.iter().find(|(limited, _)| *limited == key);
         let checked = limited.map_or(Ok(()), |(key, limit)| size_limit::check_json(key, value.len(), *limit));
         let is_within = checked.is_ok();
-        self.too_long = self.too_long.take().or(checked.err());
+        self.faults.too_long = self.faults.too_long.take().or(checked.err());
         is_within
     }
 
@@ -315,20 +321,20 @@ mod tests {
         let object = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes));
         let capabilities = |bytes| read(&format!(r#"{{"capabilities":{}}}"#, object(bytes)));
         let within = capabilities(size_limit::CAPABILITIES - 10);
-        assert!(within.too_long.is_none() && within.opening.capabilities.is_some());
+        assert!(within.faults.too_long.is_none() && within.opening.capabilities.is_some());
         let over = capabilities(size_limit::CAPABILITIES);
         assert!(over.opening.capabilities.is_none());
-        let said = over.too_long.unwrap().to_string();
+        let said = over.faults.too_long.unwrap().to_string();
         assert!(said.starts_with("`capabilities` is too long"), "{said}");
 
         let meta = |key: &str, bytes| read(&format!(r#"{{"_meta":{{"{key}":{}}}}}"#, object(bytes)));
         let declared = "io.modelcontextprotocol/clientCapabilities";
         let over = meta(declared, size_limit::CAPABILITIES);
-        assert!(over.meta.capabilities.is_none() && over.too_long.is_some());
-        assert!(meta("x", size_limit::META - 20).too_long.is_none());
-        assert!(meta("x", size_limit::META).too_long.is_some());
+        assert!(over.meta.capabilities.is_none() && over.faults.too_long.is_some());
+        assert!(meta("x", size_limit::META - 20).faults.too_long.is_none());
+        assert!(meta("x", size_limit::META).faults.too_long.is_some());
         assert!(
-            read(&format!(r#"{{"arguments":{}}}"#, object(2 << 20))).too_long.is_none(),
+            read(&format!(r#"{{"arguments":{}}}"#, object(2 << 20))).faults.too_long.is_none(),
             "it passes through"
         );
     }

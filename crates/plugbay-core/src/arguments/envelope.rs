@@ -5,7 +5,6 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc, time::Duration};
 use super::{
     CompiledSchema, Fault, MOST_VALUES, Mode, Problem, Refusal, Repair, check,
     example::example,
-    quick,
     raw::{self, Entry, Kind},
     scalar,
     schema::Schema,
@@ -182,20 +181,8 @@ pub fn unwrap_call<'a, T>(
     Ok(Call { tool, arguments, timeout, filter, repairs: opened.repairs })
 }
 
-/// The call in outer arguments if one quick pass shows that it is right. `None`: only [`unwrap_call`] and
-/// [`Call::checked`] can tell, which may take long.
-pub fn quick_call<'a, T>(
-    outer: &'a [u8],
-    envelope: Envelope,
-    resolve: ResolveTool<'_, T>,
-) -> Option<Call<'a, T>> {
-    plain_call(outer, envelope, resolve).filter(|call| {
-        call.tool.schema.as_ref().is_some_and(|schema| quick::accepts(schema, &call.arguments))
-    })
-}
-
 /// A call as it should be written: the exact keys, each once, and an existing tool. Anything else needs a closer look.
-fn plain_call<'a, T>(
+pub(super) fn plain_call<'a, T>(
     outer: &'a [u8],
     envelope: Envelope,
     resolve: ResolveTool<'_, T>,

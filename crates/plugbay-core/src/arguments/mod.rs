@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use compiled::CompiledSchema;
-pub use envelope::{Call, Envelope, NoCall, ResolveTool, ResolvedTool, quick_call, unwrap_call};
+pub use envelope::{Call, Envelope, NoCall, ResolveTool, ResolvedTool, unwrap_call};
 pub use refusal::{Problem, Refusal};
 
 use self::{repair::Repairer, schema::Schema};
@@ -133,6 +133,18 @@ impl fmt::Display for Fault {
             Self::BareParameter => "a value without its name",
         })
     }
+}
+
+/// The call in outer arguments if one quick pass shows that it is right. `None`: only [`unwrap_call`] and
+/// [`Call::checked`] can tell, which may take long.
+pub fn quick_call<'a, T>(
+    outer: &'a [u8],
+    envelope: Envelope,
+    resolve: ResolveTool<'_, T>,
+) -> Option<Call<'a, T>> {
+    envelope::plain_call(outer, envelope, resolve).filter(|call| {
+        call.tool.schema.as_ref().is_some_and(|schema| quick::accepts(schema, &call.arguments))
+    })
 }
 
 /// Arguments of more values than this are not looked at closely.

@@ -26,7 +26,7 @@ pub(super) fn read(body: &Bytes) -> Result<Request, Refusal> {
 }
 
 fn checked(request: Request) -> Result<Request, Refusal> {
-    if let Some(key) = request.ambiguous {
+    if let Some(key) = request.faults.ambiguous {
         return Err(invalid(format!("{key:?} must stand in the body once, and in these letters")));
     }
     request.named("the name of a tool, a string")?;
