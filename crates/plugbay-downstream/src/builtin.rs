@@ -214,7 +214,7 @@ fn inner_route<T>(
     let checked = CheckedArguments { arguments: call.arguments, repairs: call.repairs };
     let timeout = call.timeout.map(|timeout| timeout.min(LONGEST_CALL));
     let filter = call.filter.map(Arc::from);
-    let inner = InnerCall { timeout, way, filter, ..inner_call(request, outer, checked)? };
+    let inner = InnerCall { way, filter, timeout, ..inner_call(request, outer, checked)? };
     Ok(Route {
         server: target.server.clone(),
         subject: Some((name, target.quoted.clone())),

@@ -92,7 +92,8 @@ impl Filters for ScriptedFilters {
                 return Box::pin(std::future::ready(Err(wrong)));
             }
         };
-        let lines: String = values.iter().map(|value| format!("{value}\n")).collect();
+        let lines: Vec<String> = values.iter().map(Value::to_string).collect();
+        let lines = lines.join("\n");
         let output = FilterOutput { values: lines.into(), count: values.len(), cut: false };
         Box::pin(std::future::ready(Ok(output)))
     }

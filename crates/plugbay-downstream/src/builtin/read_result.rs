@@ -139,17 +139,15 @@ impl Reading {
     }
 
     async fn read(self, context: RequestContext<'_>, stored: StoredResult) -> Result<String, String> {
-        match &self.part {
-            Part::Jq(filter) => self.filtered(context, stored, filter).await,
-            _ => {
-                let work = move || {
-                    let result = stored.read().map_err(|error| unreadable(&error))?;
-                    self.part_of(&result)
-                };
-                let read = context.gateway().workers.run(context.session.caller(), work).await;
-                read.unwrap_or_else(|error| Err(unreadable(&error)))
-            }
+        if let Part::Jq(filter) = &self.part {
+            return self.filtered(context, stored, filter).await;
         }
+        let work = move || {
+            let result = stored.read().map_err(|error| unreadable(&error))?;
+            self.part_of(&result)
+        };
+        let read = context.gateway().workers.run(context.session.caller(), work).await;
+        read.unwrap_or_else(|error| Err(unreadable(&error)))
     }
 
     fn part_of(&self, result: &Bytes) -> Result<String, String> {

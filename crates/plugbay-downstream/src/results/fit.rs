@@ -287,6 +287,6 @@ pub(crate) fn text_result(text: &str) -> Bytes {
 pub(crate) fn filter_failed(error: &FilterError, value: &[u8]) -> String {
     match error {
         FilterError::Unavailable(_) => error.to_string(),
-        _ => format!("jq: {error}\nthe result: {}", parts::shape_of(value)),
+        FilterError::Wrong(_) => format!("jq: {error}\nthe result: {}", parts::shape_of(value)),
     }
 }
