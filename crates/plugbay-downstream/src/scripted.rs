@@ -30,7 +30,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Gateway, HostEvents, Principal, connected_hosts::ConnectedHosts};
+use crate::{Gateway, HostEvents, Principal, Results, connected_hosts::ConnectedHosts};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
@@ -61,8 +61,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         ranker: Arc::default(),
         agents: Arc::default(),
         workers: Arc::default(),
-        results: Arc::default(),
-        filters: Arc::new(ScriptedFilters),
+        results: Arc::new(Results::new(std::env::temp_dir(), Arc::new(ScriptedFilters))),
         host_events: HostEvents {
             opened: Arc::default(),
             declared: Arc::new(|_| ()),
