@@ -104,9 +104,9 @@ async fn a_large_result_is_answered_with_an_outline_and_read_by_its_handle() {
     let (outline, length) = (text(&answer).to_owned(), answer.to_string().len());
     assert!(length < 6_000 && outline.contains("line 0000"), "{length}: {outline}");
     let handle = handle(&outline);
-    let how =
-        json!({ "name": "read_result", "arguments": { "result": handle, "lines": "1-80" } }).to_string();
-    assert!(outline.contains(&format!("execute_tool {how}")), "{outline}");
+    let arguments = format!(r#"{{"result":"{handle}","lines":"1-80"}}"#);
+    let how = format!(r#"execute_tool {{"name":"read_result","arguments":{arguments}}}"#);
+    assert!(outline.contains(&how), "{outline}");
 
     let lines = json!({ "result": handle, "lines": "500-501" });
     let wanted = "line 0499 \"of\" a long and boring page\nline 0500 \"of\" a long and boring page";
