@@ -28,6 +28,7 @@ use crate::{
     dispatch,
     message::Request,
     refusal::Refusal,
+    results::parts::on_one_line,
     session::Session,
     tasks,
 };
@@ -242,7 +243,7 @@ fn inner_route<T>(
     let checked = CheckedArguments { arguments: call.arguments, repairs: call.repairs };
     let timeout = call.timeout.map(|timeout| timeout.min(LONGEST_CALL));
     let filter = call.filter.map(Arc::from);
-    let inner = InnerCall { timeout, way, filter, ..inner_call(request, outer, checked)? };
+    let inner = InnerCall { way, filter, timeout, ..inner_call(request, outer, checked)? };
     Ok(Route {
         server: target.server.clone(),
         subject: Some((name, target.quoted.clone())),
@@ -276,14 +277,6 @@ fn shared(message: &Bytes, part: &[u8]) -> Bytes {
     } else {
         Bytes::copy_from_slice(part)
     }
-}
-
-/// A line break between values, where a server may see the next message begin, becomes a space.
-pub(crate) fn on_one_line(mut json: Vec<u8>) -> Vec<u8> {
-    for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-        *byte = b' ';
-    }
-    json
 }
 
 /// Arguments from a string may be nested deeper than the message had room for.

@@ -5,7 +5,6 @@ use std::{fmt, sync::Arc, time::Duration};
 use plugbay_core::{
     declaration::Declaration,
     exchange::{Servers, Tickets},
-    filter::Filters,
     host_registry::HostRegistry,
     name::ServerName,
     scope::SessionKey,
@@ -51,10 +50,8 @@ pub struct Gateway {
     pub agents: Arc<Agents>,
     /// The threads for answers that take long.
     pub workers: Arc<Workers>,
-    /// Results that were too large for their hosts.
+    /// Results that were too large for their hosts, and filters over them.
     pub results: Arc<Results>,
-    /// Runs jq filters over results.
-    pub filters: Arc<dyn Filters>,
     /// Gives each session servers of its own; `None`: all sessions have the same.
     pub session_views: Option<SessionViews>,
     /// The sender of the requests; over HTTP each session has its own.

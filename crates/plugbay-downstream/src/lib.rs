@@ -24,6 +24,7 @@ mod outbox;
 mod principal;
 pub mod ranking;
 mod rate;
+mod references;
 mod refusal;
 mod respond;
 mod results;

@@ -30,7 +30,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Gateway, HostEvents, Principal, connected_hosts::ConnectedHosts};
+use crate::{Gateway, HostEvents, Principal, Results, connected_hosts::ConnectedHosts};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
@@ -61,8 +61,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         ranker: Arc::default(),
         agents: Arc::default(),
         workers: Arc::default(),
-        results: Arc::default(),
-        filters: Arc::new(ScriptedFilters),
+        results: Arc::new(Results::new(std::env::temp_dir(), Arc::new(ScriptedFilters))),
         host_events: HostEvents {
             opened: Arc::default(),
             declared: Arc::new(|_| ()),
@@ -92,7 +91,8 @@ impl Filters for ScriptedFilters {
                 return Box::pin(std::future::ready(Err(wrong)));
             }
         };
-        let lines: String = values.iter().map(|value| format!("{value}\n")).collect();
+        let lines: Vec<String> = values.iter().map(Value::to_string).collect();
+        let lines = lines.join("\n");
         let output = FilterOutput { values: lines.into(), count: values.len(), cut: false };
         Box::pin(std::future::ready(Ok(output)))
     }

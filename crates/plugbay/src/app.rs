@@ -145,7 +145,7 @@ impl App {
         let observer = Observer { reports, status_changed: Arc::default() };
         let user = User { host_registry: Arc::clone(&host_registry), observer };
 
-        let (results, filters) = (results::store(cache_folder.as_ref()), filters::sandboxed(&program));
+        let results = results::store(cache_folder.as_ref(), &program);
         let session_files = cache_folder.as_ref().map(|folder| folder.join("sessions"));
         if let Some(folder) = session_files.clone().filter(|_| many) {
             spawn_blocking(move || sessions::remove_old_files(&folder, SystemTime::now()));
@@ -196,7 +196,6 @@ impl App {
             agents: Arc::default(),
             workers: Arc::default(),
             results,
-            filters,
             session_views: sessions.clone().map(views),
             principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
         };

@@ -1,7 +1,10 @@
 //! A call within the arguments of another tool: the inner tool's name, and its arguments.
 
+mod own;
+
 use std::{borrow::Cow, collections::HashSet, sync::Arc, time::Duration};
 
+use self::own::{Own, filter_in, seconds};
 use super::{
     CompiledSchema, Fault, MOST_VALUES, Mode, Problem, Refusal, Repair, check,
     example::example,
@@ -218,22 +221,6 @@ pub(super) fn plain_call<'a, T>(
     Some(Call { tool, arguments: Cow::Borrowed(arguments), timeout, filter, repairs: Vec::new() })
 }
 
-fn filter_in(json: &[u8]) -> Option<String> {
-    let filter = string_value(json)?;
-    (!filter.trim().is_empty()).then(|| filter.into_owned())
-}
-
-fn seconds(json: &[u8]) -> Option<Duration> {
-    let seconds: f64 = std::str::from_utf8(json).ok()?.parse().ok()?;
-    Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
-}
-
-/// What the calling tool is told for itself.
-struct Own {
-    timeout: Option<Duration>,
-    filter: Option<String>,
-}
-
 /// What is known of the tool that is called.
 struct Inner<'s> {
     name: &'s str,
@@ -439,34 +426,6 @@ impl<'a> Opened<'a> {
         let arguments = example(tool.schema, tool.schema.root()).filter(serde_json::Value::is_object);
         let call = arguments.map(|arguments| serde_json::json!({ names[0]: tool.name, right: arguments }));
         Problem { example: call.map(|call| call.to_string()), ..Problem::root(&message) }
-    }
-
-    fn timeout(&mut self) -> Result<Option<Duration>, NoCall> {
-        let Some(entry) = self.take(TIMEOUT) else { return Ok(None) };
-        let kind = Kind::of(&entry.value);
-        if kind == Kind::Null {
-            return Ok(None);
-        }
-        if let Some(timeout) = seconds(&entry.value) {
-            return Ok(Some(timeout));
-        }
-        let converted = scalar::convert("number", &entry.value).filter(|_| self.mode == Mode::Repair);
-        if let Some((timeout, fault)) = converted.and_then(|(json, fault)| Some((seconds(&json)?, fault))) {
-            self.note(TIMEOUT, fault);
-            return Ok(Some(timeout));
-        }
-        let message = format!("`{TIMEOUT}` must be a number of seconds; it is {}", shown(&entry.value));
-        Err(Problem { example: Some("30".to_owned()), ..Problem::root(&message) }.into())
-    }
-
-    fn filter(&mut self) -> Result<Option<String>, NoCall> {
-        let Some(entry) = self.take(FILTER) else { return Ok(None) };
-        if matches!(&*entry.value, b"null" | b"\"\"") {
-            return Ok(None);
-        }
-        let message = || format!("`{FILTER}` must be a jq filter in a string; it is {}", shown(&entry.value));
-        let wrong = || Problem { example: Some("\".items[:5]\"".to_owned()), ..Problem::root(&message()) };
-        filter_in(&entry.value).map(Some).ok_or_else(|| wrong().into())
     }
 
     /// What the arguments stand below: what should be there, or what is called so by mistake. A parameter of the

@@ -65,7 +65,7 @@ fn other_objects_with_such_keys_are_left_alone() {
         r#"{"$result":"H","jq":1}"#,
         r#"{"$result":"H","jq":null}"#,
         r#"{"jq":"."}"#,
-        r#"{}"#,
+        "{}",
         r#""$result""#,
         r#"["$result","H"]"#,
         r#"{"$Result":"H"}"#,

@@ -16,7 +16,7 @@ use crate::{
     dispatch,
     message::{Message, Request},
     outbox::Outbox,
-    results::references,
+    references,
     session::CancelOnDrop,
 };
 

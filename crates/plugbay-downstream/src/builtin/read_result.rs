@@ -21,9 +21,8 @@ use crate::{
     message::Request,
     refusal::Refusal,
     results::{
-        Results, StoredResult,
-        fit::{Store, filter_failed, text_result},
-        no_result, parts,
+        Results, StoredResult, no_result,
+        parts::{self, filter_failed, text_result},
     },
 };
 
@@ -139,17 +138,15 @@ impl Reading {
     }
 
     async fn read(self, context: RequestContext<'_>, stored: StoredResult) -> Result<String, String> {
-        match &self.part {
-            Part::Jq(filter) => self.filtered(context, stored, filter).await,
-            _ => {
-                let work = move || {
-                    let result = stored.read().map_err(|error| unreadable(&error))?;
-                    self.part_of(&result)
-                };
-                let read = context.gateway().workers.run(context.session.caller(), work).await;
-                read.unwrap_or_else(|error| Err(unreadable(&error)))
-            }
+        if let Part::Jq(filter) = &self.part {
+            return self.filtered(context, stored, filter).await;
         }
+        let work = move || {
+            let result = stored.read().map_err(|error| unreadable(&error))?;
+            self.part_of(&result)
+        };
+        let read = context.gateway().workers.run(context.session.caller(), work).await;
+        read.unwrap_or_else(|error| Err(unreadable(&error)))
     }
 
     fn part_of(&self, result: &Bytes) -> Result<String, String> {
@@ -176,10 +173,10 @@ impl Reading {
         let input =
             gateway.workers.run(caller, move || stored.read().map(|result| parts::json_of(&result))).await;
         let input = input.map_err(|error| unreadable(&error))?.map_err(|error| unreadable(&error))?;
-        let filtered = gateway.filters.run(filter.to_owned(), input.clone()).await;
+        let filtered = gateway.results.filter(filter.to_owned(), input.clone()).await;
         let FilterOutput { values, cut, .. } = filtered.map_err(|error| filter_failed(&error, &input))?;
         let text = String::from_utf8_lossy(&values).into_owned();
-        let (store, budget) = (Store::of(context.session), self.budget);
+        let (store, budget) = (context.session.result_store(), self.budget);
         let work = move || {
             if !cut && outline::about_tokens(&text) <= budget {
                 return Some(text);

@@ -1,9 +1,7 @@
 //! Results that were too large for their hosts, kept for a while: by handle, for one session of one caller.
 
 mod body;
-pub(crate) mod fit;
 pub(crate) mod parts;
-pub(crate) mod references;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +16,7 @@ use std::{
 use bytes::Bytes;
 use plugbay_core::{
     fair::{Removable, gives_way},
+    filter::{FilterFuture, Filters},
     observe::SessionMark,
     reference::Handle,
 };
@@ -63,6 +62,7 @@ pub struct Results {
     /// Where files are made. They have no name, so nothing is left behind.
     folder: PathBuf,
     limits: Limits,
+    filters: Arc<dyn Filters>,
 }
 
 /// A session of a caller. Two sessions of one caller share nothing.
@@ -113,9 +113,14 @@ impl StoredResult {
 }
 
 impl Results {
-    /// Files are made in `folder`.
-    pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { state: Mutex::default(), folder: folder.into(), limits: LIMITS }
+    /// Files are made in `folder`; `filters` runs jq over results.
+    pub fn new(folder: impl Into<PathBuf>, filters: Arc<dyn Filters>) -> Self {
+        Self { state: Mutex::default(), folder: folder.into(), limits: LIMITS, filters }
+    }
+
+    /// The values of a jq filter over one JSON text.
+    pub(crate) fn filter(&self, filter: String, input: Bytes) -> FilterFuture<'_> {
+        self.filters.run(filter, input)
     }
 
     /// A handle that nobody can guess; `None`: the system gives no random numbers.
@@ -193,10 +198,18 @@ impl Results {
     }
 }
 
-#[cfg(test)]
-impl Default for Results {
-    fn default() -> Self {
-        Self::new(std::env::temp_dir())
+/// The store, for the results of one session.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) results: Arc<Results>,
+    pub(crate) owner: ResultOwner,
+}
+
+impl Store {
+    /// `None`: it could not be stored.
+    pub(crate) fn put(&self, handle: Handle, tool: &Arc<str>, result: Bytes) -> Option<()> {
+        let put = self.results.put(handle, self.owner, Arc::clone(tool), result);
+        put.inspect_err(|error| tracing::warn!("a result of {tool} is not kept: {error}")).ok()
     }
 }
 

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use plugbay_core::{
     arguments::{CompiledSchema, Mode, check},
+    filter::FilterError,
     outline::{self, OUTLINE_TOKENS, OutputSchema, Readable, Replacement},
     result_value::result_value,
     shape::Shape,
     wire::{Members, elements, string_value},
 };
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 /// Tokens of an error's message that stay.
 const ERROR: usize = 1_500;
@@ -95,4 +96,41 @@ pub(crate) fn argument_of(result: &Bytes) -> Vec<u8> {
 /// The keys and types of a value, on one line.
 pub(crate) fn shape_of(value: &[u8]) -> String {
     Shape::of(value).map(|shape| shape.to_string()).unwrap_or_default()
+}
+
+/// The result with one text for its content; everything else but the content stays.
+pub(crate) fn with_text(result: &[u8], text: &str, failed: bool) -> Vec<u8> {
+    let content = json!([{ "type": "text", "text": text }]);
+    let mut replaced = format!(r#"{{"content":{content},"isError":{failed}"#).into_bytes();
+    for member in Members::of(result, &(0..result.len())).flatten() {
+        if !matches!(&*member.key, "content" | "structuredContent" | "isError") {
+            replaced.push(b',');
+            replaced.extend_from_slice(&result[member.key_span]);
+            replaced.push(b':');
+            replaced.extend_from_slice(&result[member.value]);
+        }
+    }
+    replaced.push(b'}');
+    replaced
+}
+
+/// The result of a call of plugbay's own, as servers write them.
+pub(crate) fn text_result(text: &str) -> Bytes {
+    json!({ "content": [{ "type": "text", "text": text }] }).to_string().into()
+}
+
+/// What a model is told of a filter that failed.
+pub(crate) fn filter_failed(error: &FilterError, value: &[u8]) -> String {
+    match error {
+        FilterError::Unavailable(_) => error.to_string(),
+        FilterError::Wrong(_) => format!("jq: {error}\nthe result: {}", shape_of(value)),
+    }
+}
+
+/// A line break between values, where a server may see the next message begin, becomes a space.
+pub(crate) fn on_one_line(mut json: Vec<u8>) -> Vec<u8> {
+    for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    json
 }

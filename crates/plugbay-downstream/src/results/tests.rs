@@ -1,5 +1,7 @@
 //! The store of results: whose they are, how long and how many are kept, and where.
 
+use plugbay_core::filter::NoFilters;
+
 use super::*;
 
 fn owner(caller: u8, session: u8) -> ResultOwner {
@@ -9,7 +11,7 @@ fn owner(caller: u8, session: u8) -> ResultOwner {
 /// A store with small limits, and the folder of its files.
 fn store(limits: Limits) -> (Arc<Results>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let results = Results { limits, ..Results::new(folder.path()) };
+    let results = Results { limits, ..Results::new(folder.path(), Arc::new(NoFilters)) };
     (Arc::new(results), folder)
 }
 
@@ -44,7 +46,7 @@ async fn a_result_is_read_by_its_own_session_only() {
 async fn a_result_expires_thirty_minutes_after_its_last_use() {
     let (results, _folder) = store(LIMITS);
     let (used, unused) = (put(&results, owner(1, 1), "used"), put(&results, owner(1, 1), "unused"));
-    tokio::time::sleep(KEPT - Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(30 * 60 - 1)).await;
     assert!(read(&results, owner(1, 1), used).is_some());
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(results.lock().entries.len(), 1, "the sweep has removed the other one");
@@ -121,11 +123,12 @@ async fn results_without_room_in_memory_are_in_files_that_have_no_name() {
 async fn a_folder_that_is_missing_is_made_and_one_that_cannot_be_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { memory: 0, ..LIMITS };
-    let missing = Arc::new(Results { limits, ..Results::new(folder.path().join("a/b")) });
+    let missing =
+        Arc::new(Results { limits, ..Results::new(folder.path().join("a/b"), Arc::new(NoFilters)) });
     put(&missing, owner(1, 1), "x");
     let blocked = folder.path().join("file");
     std::fs::write(&blocked, "").unwrap();
-    let blocked = Arc::new(Results { limits, ..Results::new(blocked.join("x")) });
+    let blocked = Arc::new(Results { limits, ..Results::new(blocked.join("x"), Arc::new(NoFilters)) });
     let put = blocked.put(Results::new_handle().unwrap(), owner(1, 1), "t".into(), Bytes::from("x"));
     assert!(put.is_err() && blocked.lock().entries.is_empty());
 }

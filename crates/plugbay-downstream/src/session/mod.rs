@@ -46,7 +46,7 @@ use crate::{
     principal::{Account, CountedSession},
     refusal::Refusal,
     respond,
-    results::{ResultOwner, StoredResult},
+    results::{ResultOwner, Store, StoredResult},
     seal::Owner,
     subscriptions::ItemSubscription,
 };
@@ -255,6 +255,11 @@ impl Session {
     /// The owner of the session's stored results.
     pub(crate) fn result_owner(&self) -> ResultOwner {
         ResultOwner { caller: self.caller, session: self.gateway.principal.session }
+    }
+
+    /// The store, for the results of this session.
+    pub(crate) fn result_store(&self) -> Store {
+        Store { results: Arc::clone(&self.gateway.results), owner: self.result_owner() }
     }
 
     /// A stored result of this session.

@@ -14,7 +14,10 @@ use plugbay_core::{
 };
 use smallvec::SmallVec;
 
-use super::observed::Observed;
+use super::{
+    fit::{Fit, Fitted, Fitting},
+    observed::Observed,
+};
 use crate::{
     answer_uris::AnswerUris,
     context::RequestContext,
@@ -23,7 +26,6 @@ use crate::{
     outbox::Outbox,
     refusal::Refusal,
     respond,
-    results::fit::{Fit, Fitted, Fitting},
     seal::{Owner, Subject},
     session::Session,
     tasks::{self, Role},

@@ -1,5 +1,6 @@
 //! Drives the table of calls: does what [`plugbay_core::suspended`] decides, and wakes it when something is due.
 
+mod fit;
 mod host_call;
 mod observed;
 

@@ -1,15 +1,17 @@
 //! The store of large results: one for all gateways of this process.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
 use plugbay_downstream::Results;
 
+use super::filters;
+
 /// The store. What it has no memory for goes to files without names in the cache folder of the first gateway.
-pub(super) fn store(cache_folder: Option<&PathBuf>) -> Arc<Results> {
+pub(super) fn store(cache_folder: Option<&PathBuf>, program: &Path) -> Arc<Results> {
     static STORE: OnceLock<Arc<Results>> = OnceLock::new();
     let folder = || cache_folder.cloned().unwrap_or_else(std::env::temp_dir);
-    Arc::clone(STORE.get_or_init(|| Arc::new(Results::new(folder()))))
+    Arc::clone(STORE.get_or_init(|| Arc::new(Results::new(folder(), filters::sandboxed(program)))))
 }

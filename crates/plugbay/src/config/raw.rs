@@ -1,5 +1,4 @@
 //! The keys of a configuration file, with the descriptions that editors show.
-//!
 //! The doc comments here are the descriptions in the JSON Schema: users read them.
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -18,7 +17,6 @@ use super::{
     remote::Remotes,
     renames::Renames,
     report::Report,
-    results::Results,
     units::{CallRate, Count, Hits, HostLimit, Limit, MessageSize, NameLength, Processes, Wait, WaitOrNever},
     word::{Provider, Reach, Word},
 };
@@ -156,7 +154,7 @@ object! {
         /// `false`: definitions keep characters that nobody sees, such as ANSI escapes, bidi controls and tags. Default `true`.
         "sanitize" => sanitize: bool,
         /// Large results of this server's tools.
-        "results" => results: Results,
+        "results" => results: super::results::Results,
         /// How long a call may be silent; progress restarts the time. Default `"120s"`.
         "timeout" => timeout: Limit,
         /// The longest time of a call, with or without progress; never less than `timeout`. Default `"1h"`.

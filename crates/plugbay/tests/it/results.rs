@@ -87,6 +87,36 @@ fn a_page_goes_from_one_tool_to_the_next_by_its_handle() {
 }
 
 #[test]
+fn jq_takes_values_beside_a_call_of_a_stored_result_and_in_an_argument() {
+    let workspace = Workspace::new();
+    let rows: Vec<Value> =
+        (0..2000).map(|n| json!({ "id": n, "title": format!("row number {n}") })).collect();
+    let result = json!({ "content": [], "structuredContent": { "rows": rows } }).to_string();
+    let script = script().result("rows", &result);
+    let config = Config::new().server(&workspace, "s", &script).top("mode", json!("search"));
+    workspace.write_config(&config);
+    let host = opened(workspace.serve(&gateway()));
+    let beside = |filter: &str| {
+        let call = json!({ "name": "s__rows", "arguments": {}, "jq": filter }).to_string();
+        let result: Value = serde_json::from_str(host.call("execute_tool", &call).result()).unwrap();
+        (text_of(&result).trim().to_owned(), result["isError"] == true)
+    };
+    assert_eq!(beside(".rows | length"), ("2000".to_owned(), false));
+    let (why, failed) = beside(".rows |");
+    assert!(failed && why.contains("s__rows was called") && why.contains("rows"), "{why}");
+    let (secret, _) = beside("env");
+    assert!(!secret.contains("PATH"), "{secret}");
+    let handle = handle(&why);
+    let (title, _) = told(&host, "read_result", &read(&handle, "jq", ".rows[1999].title"));
+    assert_eq!(title.trim(), "\"row number 1999\"");
+    let reference = json!({ "$result": handle, "jq": ".rows[7].title" });
+    let (echo, _) = told(&host, "s__echo", &json!({ "title": reference }));
+    assert!(echo.contains("row number 7"), "{echo}");
+    let (why, failed) = told(&host, "s__echo", &json!({ "title": { "$result": handle, "jq": ".rows[]" } }));
+    assert!(failed && why.contains("arguments.title: jq must give exactly one value"), "{why}");
+}
+
+#[test]
 fn results_of_tools_called_by_name_are_whole() {
     let workspace = Workspace::new();
     workspace.write_config(&config(&workspace).top("mode", json!("all")));

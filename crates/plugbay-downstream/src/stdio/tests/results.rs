@@ -104,9 +104,9 @@ async fn a_large_result_is_answered_with_an_outline_and_read_by_its_handle() {
     let (outline, length) = (text(&answer).to_owned(), answer.to_string().len());
     assert!(length < 6_000 && outline.contains("line 0000"), "{length}: {outline}");
     let handle = handle(&outline);
-    let how =
-        json!({ "name": "read_result", "arguments": { "result": handle, "lines": "1-80" } }).to_string();
-    assert!(outline.contains(&format!("execute_tool {how}")), "{outline}");
+    let arguments = format!(r#"{{"result":"{handle}","lines":"1-80"}}"#);
+    let how = format!(r#"execute_tool {{"name":"read_result","arguments":{arguments}}}"#);
+    assert!(outline.contains(&how), "{outline}");
 
     let lines = json!({ "result": handle, "lines": "500-501" });
     let wanted = "line 0499 \"of\" a long and boring page\nline 0500 \"of\" a long and boring page";
@@ -173,8 +173,8 @@ async fn the_user_decides_which_results_stay_whole() {
     harness.forwarded().await.answer(&large);
     let answer = harness.hear().await;
     let outline = text(&answer);
-    let how = json!({ "result": handle(outline), "lines": "1-80" }).to_string();
-    assert!(outline.contains(&format!("read_result {how}")), "{outline}");
+    let how = format!(r#"read_result {{"result":"{}","lines":"1-80"}}"#, handle(outline));
+    assert!(outline.contains(&how), "{outline}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,9 +185,9 @@ async fn a_suite_reads_parts_of_its_results() {
     let answer = harness.hear().await;
     let outline = text(&answer).to_owned();
     let handle = handle(&outline);
-    let args = json!({ "result": handle, "lines": "1-80" });
-    let how = json!({ "action": "call", "subtool": "read_result", "args": args }).to_string();
-    assert!(outline.contains(&format!("s_suite {how}")), "{outline}");
+    let args = format!(r#"{{"result":"{handle}","lines":"1-80"}}"#);
+    let how = format!(r#"s_suite {{"action":"call","subtool":"read_result","args":{args}}}"#);
+    assert!(outline.contains(&how), "{outline}");
     let args = json!({ "result": handle, "lines": "3" });
     let read = json!({ "action": "call", "subtool": "read_result", "args": args });
     let (part, failed) = told(&mut harness, "s_suite", read).await;

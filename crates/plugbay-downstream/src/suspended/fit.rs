@@ -1,24 +1,23 @@
 //! The answer of a call whose result is too large for its host: an outline with a handle, or the values of a filter.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
 use bytes::Bytes;
 use plugbay_core::{
     arguments::CompiledSchema,
     exchange::Answer,
-    filter::{FilterError, FilterOutput},
+    filter::FilterOutput,
     fit::LEAST_THRESHOLD,
     name::{self, ServerName},
     reference::Handle,
     surface::BuiltinTool,
     wire::{Head, Kind, Members, string_value, write},
 };
-use serde_json::json;
 
-use super::{ResultOwner, Results, parts};
 use crate::{
     destination::{Route, Way},
     message::Request,
+    results::{Results, Store, parts},
     session::Session,
 };
 
@@ -152,7 +151,7 @@ impl Fitting {
 
     /// The result with an outline in place of its content; `None` if it stays as it is.
     async fn outlined(self, session: &Arc<Session>, result: Bytes) -> Option<(Vec<u8>, Option<Handle>)> {
-        let (threshold, store) = (self.threshold?, Store::of(session));
+        let (threshold, store) = (self.threshold?, session.result_store());
         let work = move || {
             let handle = Results::new_handle()?;
             let outline = parts::outlined(&result, threshold, &self.closing(handle), self.schema.as_ref())?;
@@ -174,11 +173,11 @@ impl Fitting {
             let result = result.clone();
             gateway.workers.run(session.caller(), move || parts::json_of(&result)).await.ok()?
         };
-        let outcome = gateway.filters.run(filter.to_owned(), input.clone()).await;
-        let store = Store::of(session);
+        let outcome = gateway.results.filter(filter.to_owned(), input.clone()).await;
+        let store = session.result_store();
         let work = move || match outcome {
             Ok(FilterOutput { values, cut: false, .. }) => {
-                let values = with_text(&result, &String::from_utf8_lossy(&values), false);
+                let values = parts::with_text(&result, &String::from_utf8_lossy(&values), false);
                 if self.threshold.is_none_or(|threshold| values.len() <= threshold) {
                     return Some((values, None));
                 }
@@ -209,7 +208,7 @@ impl Fitting {
         let handle = Results::new_handle()?;
         let mut text = format!("{} was called, and has answered. jq: {why}", self.tool);
         let _ = write!(text, "\nits result: {}\n{}", parts::shape_of(value), self.closing(handle));
-        let told = with_text(&result, &text, true);
+        let told = parts::with_text(&result, &text, true);
         store.put(handle, &self.tool, result)?;
         Some((told, Some(handle)))
     }
@@ -221,16 +220,14 @@ impl Fitting {
 }
 
 fn closing(way: &CalledBy, handle: Handle) -> String {
-    let arguments = json!({ "result": handle.to_string(), "lines": "1-80" });
-    let read = BuiltinTool::ReadResult.name();
-    let quoted = |name: &Bytes| string_value(name).map(std::borrow::Cow::into_owned).unwrap_or_default();
+    let (read, arguments) =
+        (BuiltinTool::ReadResult.name(), format!(r#"{{"result":"{handle}","lines":"1-80"}}"#));
+    let quoted = |name: &Bytes| string_value(name).map(Cow::into_owned).unwrap_or_default();
     let reads = match way {
         CalledBy::Name => format!("{read} {arguments}"),
-        CalledBy::Execute(name) => {
-            format!("{} {}", quoted(name), json!({ "name": read, "arguments": arguments }))
-        }
+        CalledBy::Execute(name) => format!(r#"{} {{"name":"{read}","arguments":{arguments}}}"#, quoted(name)),
         CalledBy::Suite(name) => {
-            format!("{} {}", quoted(name), json!({ "action": "call", "subtool": read, "args": arguments }))
+            format!(r#"{} {{"action":"call","subtool":"{read}","args":{arguments}}}"#, quoted(name))
         }
     };
     format!(
@@ -239,54 +236,6 @@ fn closing(way: &CalledBy, handle: Handle) -> String {
     )
 }
 
-/// The store, for the results of one session.
-#[derive(Debug, Clone)]
-pub(crate) struct Store {
-    results: Arc<Results>,
-    owner: ResultOwner,
-}
-
-impl Store {
-    pub(crate) fn of(session: &Session) -> Self {
-        Self { results: Arc::clone(&session.gateway().results), owner: session.result_owner() }
-    }
-
-    /// `None`: it could not be stored.
-    pub(crate) fn put(&self, handle: Handle, tool: &Arc<str>, result: Bytes) -> Option<()> {
-        let put = self.results.put(handle, self.owner, Arc::clone(tool), result);
-        put.inspect_err(|error| tracing::warn!("a result of {tool} is not kept: {error}")).ok()
-    }
-}
-
 fn is_error(result: &[u8]) -> bool {
     Members::find(result, &(0..result.len()), "isError").is_some_and(|flag| &result[flag] == b"true")
-}
-
-/// The result with one text for its content; everything else but the content stays.
-pub(crate) fn with_text(result: &[u8], text: &str, failed: bool) -> Vec<u8> {
-    let content = json!([{ "type": "text", "text": text }]);
-    let mut replaced = format!(r#"{{"content":{content},"isError":{failed}"#).into_bytes();
-    for member in Members::of(result, &(0..result.len())).flatten() {
-        if !matches!(&*member.key, "content" | "structuredContent" | "isError") {
-            replaced.push(b',');
-            replaced.extend_from_slice(&result[member.key_span]);
-            replaced.push(b':');
-            replaced.extend_from_slice(&result[member.value]);
-        }
-    }
-    replaced.push(b'}');
-    replaced
-}
-
-/// The result of a call of plugbay's own, as servers write them.
-pub(crate) fn text_result(text: &str) -> Bytes {
-    json!({ "content": [{ "type": "text", "text": text }] }).to_string().into()
-}
-
-/// What a model is told of a filter that failed.
-pub(crate) fn filter_failed(error: &FilterError, value: &[u8]) -> String {
-    match error {
-        FilterError::Unavailable(_) => error.to_string(),
-        _ => format!("jq: {error}\nthe result: {}", parts::shape_of(value)),
-    }
 }

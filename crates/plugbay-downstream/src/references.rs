@@ -6,11 +6,13 @@ use plugbay_core::{
     wire::{Frame, Span},
 };
 
-use super::{StoredResult, fit::filter_failed, no_result, parts};
 use crate::{
-    builtin::on_one_line,
     context::RequestContext,
     message::{Message, Request},
+    results::{
+        StoredResult, no_result,
+        parts::{self, filter_failed, on_one_line},
+    },
 };
 
 /// Whether the arguments may refer to stored results: a quick look at them.
@@ -79,7 +81,7 @@ async fn value(context: RequestContext<'_>, reference: &Reference) -> Result<Vec
         None => worked(context, stored, |result| Ok(parts::argument_of(&result))).await,
         Some(filter) => {
             let input = worked(context, stored, |result| Ok(parts::json_of(&result))).await?;
-            let filtered = context.gateway().filters.run(filter.clone(), input.clone()).await;
+            let filtered = context.gateway().results.filter(filter.clone(), input.clone()).await;
             match filtered.map_err(|error| filter_failed(&error, &input))? {
                 FilterOutput { values, count: 1, cut: false } => Ok(values.trim_ascii().to_vec()),
                 FilterOutput { cut: true, .. } => Err("jq: the value is too large".to_owned()),
