@@ -14,6 +14,8 @@ usage: plugbay-torture [options]
   --markdown      a table for the documentation
   --json          a JSON object
   --list          show the scenarios and their rules
+
+With TORTURE_TRACE set, each generated message is shown: the longest wait and the work of the loop in ms, and its recipe.
 ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
