@@ -61,7 +61,7 @@ fn reading_a_stored_result_is_allowed_unless_a_rule_denies_it() {
     let harness = harness();
     let read = json!({ "name": "read_result", "arguments": { "result": "r_AAECAwQFBgcICQoLDA0ODw" } });
     assert_eq!(decision(&harness, "execute_tool", &read), "allow");
-    write_rules(&harness, &json!({ "deny": ["mcp__plugbay__read_result"] }));
+    write_rules(&harness, &json!({ "permissions": { "deny": ["mcp__plugbay__read_result"] } }));
     assert_eq!(decision(&harness, "execute_tool", &read), "deny");
 }
 
