@@ -170,13 +170,13 @@ mod tests {
         let (reader, writer) = tokio::io::split(ours);
         let launched = Launched { reader: Box::new(reader), writer: Box::new(writer), process: None };
         let mut link = PipeLink::new(launched, Framing::Newline, 16 << 20);
-        let line = |id: u8, bytes: usize| {
+        let answer = |id: u8, bytes: usize| {
             let padding = "x".repeat(bytes);
             format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"a\":\"{padding}\"}}}}\n")
         };
-        let lines = [line(1, 2 << 20), line(2, 10)].concat();
+        let answers = [answer(1, 2 << 20), answer(2, 10)].concat();
         let written = tokio::spawn(async move {
-            theirs.write_all(lines.as_bytes()).await.expect("room");
+            theirs.write_all(answers.as_bytes()).await.expect("room");
             theirs
         });
         let Some(LinkEvent::Read(read)) = link.next_read().await else { panic!("not read") };

@@ -166,7 +166,7 @@ async fn execute_tool_takes_a_closer_look_at_arguments_in_another_thread() {
     let mut harness = harness().await;
     let busy = harness.workers.occupy().await;
     harness.say(own("execute_tool", &json!({ "name": "s__echo", "arguments": { "count": 7 } }))).await;
-    harness.forwarded().await.answer(&json!({ "x": 1 }));
+    harness.forwarded().await.answer(json!({ "x": 1 }));
     assert_eq!(harness.hear().await["result"]["x"], 1, "right arguments need no closer look");
     harness.say(own("execute_tool", &json!({ "name": "s__echo", "arguments": { "count": "7" } }))).await;
     assert_eq!(harness.ask(request(1, "ping", "{}")).await["id"], 1, "others are served");

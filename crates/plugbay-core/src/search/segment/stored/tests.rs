@@ -116,7 +116,9 @@ proptest! {
         bytes[at] = byte;
         if let Some(stored) = StoredIndex::read(&bytes) {
             let damaged = engine(vec![ToolGroup::Stored(Box::new(stored))], None, Some(&table()));
-            WORDS.iter().for_each(|word| drop(damaged.search(word, 5, None)));
+            for word in WORDS {
+                drop(damaged.search(word, 5, None));
+            }
         }
     }
 
