@@ -20,21 +20,22 @@ pub(crate) struct Trial {
     pub(crate) seed: u64,
 }
 
-/// The binary under trial: the given one, or that of the profile of this program.
+/// The binary under trial: the given one, or that of the release profile unless this program is of the dev profile.
 pub(crate) fn gateway(given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(given) = given {
         return given.canonicalize().map_err(|error| format!("{}: {error}", given.display()));
     }
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let folder = own.parent().ok_or("this program has no folder")?;
-    let profile = if folder.ends_with("debug") { "dev" } else { "release" };
+    let is_dev = folder.ends_with("debug");
+    let profile = if is_dev { "dev" } else { "release" };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status =
         Command::new(cargo).args(["build", "--quiet", "-p", "plugbay", "--profile", profile]).status();
     if !status.is_ok_and(|status| status.success()) {
         return Err("plugbay cannot be built; name a binary with --gateway".to_owned());
     }
-    Ok(folder.join("plugbay"))
+    Ok(if is_dev { folder.to_owned() } else { folder.with_file_name("release") }.join("plugbay"))
 }
 
 impl Trial {

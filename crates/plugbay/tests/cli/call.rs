@@ -39,9 +39,9 @@ fn a_jq_filter_is_applied_to_the_value_of_a_result() {
     let harness = Harness::with(&samples());
     harness.run(&["call", "calc.evaluate", "expression=1", "--jq", "., . + 1"]).check(0, "1\n2\n", "");
     let weekday = ["call", "clock.weekday", "date=2026-03-01", "--jq", "split(\" \") | .[0], length"];
-    harness.run(&weekday).check(0, "\"2026-03-01\"\n10\n", "");
-    harness.run(&[&weekday[..], &["--raw"]].concat()).check(0, "2026-03-01\n10\n", "");
-    harness.run(&[&weekday[..], &["--json"]].concat()).check(0, "\"2026-03-01\"\n10\n", "");
+    harness.run(&weekday).check(0, "\"2026-03-01\"\n12\n", "");
+    harness.run(&[&weekday[..], &["--raw"]].concat()).check(0, "2026-03-01\n12\n", "");
+    harness.run(&[&weekday[..], &["--json"]].concat()).check(0, "\"2026-03-01\"\n12\n", "");
     let failed = "error: the jq filter failed: cannot index 1 with \"a\"\n";
     harness.run(&["call", "calc.evaluate", "expression=1", "--jq", ".a"]).check(1, "", failed);
     harness.wait_for_processes();
