@@ -98,15 +98,19 @@ fn of_one_server_is_found_what_would_be_lost_among_others() {
 }
 
 /// Four words in two embeddings: rain and weather point the same way.
-#[test]
-fn a_query_word_that_no_tool_has_is_found_by_its_embedding() {
+pub(super) fn table() -> Arc<EmbeddingTable> {
     let mut table = b"TVEC".to_vec();
     table.extend(4u32.to_le_bytes());
     table.extend(2u32.to_le_bytes());
     table.extend([1.0f32; 4].iter().flat_map(|scale| scale.to_le_bytes()));
     table.extend([0, 100, 5, 99, 100, 0, 99, 5]);
     table.extend(b"letter\nmail\nrain\nweather\n");
-    let table = Arc::new(EmbeddingTable::read(table.leak()).unwrap());
+    Arc::new(EmbeddingTable::read(table.leak()).unwrap())
+}
+
+#[test]
+fn a_query_word_that_no_tool_has_is_found_by_its_embedding() {
+    let table = table();
     let tools = tools(&[
         ("a", r#"{"name":"mail","description":"mail"}"#),
         ("b", r#"{"name":"weather","description":"weather"}"#),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::*;
-use crate::search::{Engine, ToolGroup, one_after_the_other};
+use crate::search::{Engine, ToolGroup, one_after_the_other, tests::table};
 
 type Server = (String, Vec<Tool>);
 
@@ -26,17 +26,6 @@ const WORDS: &[&str] = &[
     "a-very-long-word-of-more-than-sixteen-letters",
     "x1",
 ];
-
-/// Four words in two embeddings: rain and weather point the same way.
-fn table() -> Arc<EmbeddingTable> {
-    let mut table = b"TVEC".to_vec();
-    table.extend(4u32.to_le_bytes());
-    table.extend(2u32.to_le_bytes());
-    table.extend([1.0f32; 4].iter().flat_map(|scale| scale.to_le_bytes()));
-    table.extend([0, 100, 5, 99, 100, 0, 99, 5]);
-    table.extend(b"letter\nmail\nrain\nweather\n");
-    Arc::new(EmbeddingTable::read(table.leak()).unwrap())
-}
 
 fn tool((name, description, parameter): (Vec<&str>, Vec<&str>, &str)) -> Tool {
     let definition = serde_json::json!({
