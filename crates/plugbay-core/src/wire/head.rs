@@ -247,8 +247,11 @@ impl<'a> Envelope<'a> {
     fn scan(bytes: &'a [u8]) -> Option<Result<Self, Malformed>> {
         let mut envelope = Self { bytes, ..Self::default() };
         let (mut fault, mut readable) = (None, true);
-        let is_json = scan::object(bytes, |key, value| match string_value(&bytes[key]) {
-            Some(key) => fault = fault.take().or(envelope.take(&key, value).err()),
+        let is_json = scan::object(bytes, |found| match string_value(&bytes[found.key]) {
+            Some(key) => {
+                let is_wide = found.commas >= MEMBER_LIMIT && bytes[found.value.start] == b'{';
+                fault = fault.take().or(envelope.take(&key, found.value, is_wide).err());
+            }
             None => readable = false,
         });
         (is_json && readable).then(|| envelope.unless(fault))
@@ -270,8 +273,9 @@ impl<'a> Envelope<'a> {
         let mut fault = None;
         for member in members.by_ref() {
             let member = member.map_err(|e| nameless(e.into()))?;
+            let is_wide = Members::of(bytes, &member.value).nth(MEMBER_LIMIT).is_some();
             // The first fault counts, but go on: the answer should carry the id if there is one.
-            fault = fault.or(envelope.take(&member.key, member.value).err());
+            fault = fault.or(envelope.take(&member.key, member.value, is_wide).err());
         }
         Cursor::new(bytes, members.position()).end().map_err(|e| nameless(e.into()))?;
         envelope.unless(fault)
@@ -284,7 +288,8 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    fn take(&mut self, key: &str, value: Span) -> Result<(), Fault> {
+    /// `is_wide`: the value has more than [`MEMBER_LIMIT`] members.
+    fn take(&mut self, key: &str, value: Span, is_wide: bool) -> Result<(), Fault> {
         let slots: [(&'static str, &mut Option<Span>); 6] = [
             ("jsonrpc", &mut self.version),
             ("id", &mut self.id),
@@ -295,7 +300,11 @@ impl<'a> Envelope<'a> {
         ];
         for (name, slot) in slots {
             if key == name {
-                return if slot.replace(value).is_some() { Err(Fault::Duplicate(name)) } else { Ok(()) };
+                return match slot.replace(value) {
+                    Some(_) => Err(Fault::Duplicate(name)),
+                    None if is_wide => Err(Fault::Members),
+                    None => Ok(()),
+                };
             }
             if folds_to(key, name) {
                 return Err(Fault::Case { found: key.to_string(), expected: name });
@@ -305,17 +314,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn into_head(self) -> Result<Head, Malformed> {
-        self.check().and_then(|head| self.check_members(head)).map_err(|fault| self.malformed(fault))
-    }
-
-    /// The members of a small payload are not counted.
-    fn check_members(&self, head: Head) -> Result<Head, Fault> {
-        const SHORTEST_MEMBER: usize = br#""":0,"#.len();
-        let is_wide = |payload: &Span| {
-            payload.len() > SHORTEST_MEMBER * MEMBER_LIMIT
-                && Members::of(self.bytes, payload).nth(MEMBER_LIMIT).is_some()
-        };
-        if head.payload.as_ref().is_some_and(is_wide) { Err(Fault::Members) } else { Ok(head) }
+        self.check().map_err(|fault| self.malformed(fault))
     }
 
     fn check(&self) -> Result<Head, Fault> {

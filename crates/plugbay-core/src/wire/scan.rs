@@ -17,39 +17,79 @@ use fearless_simd::{Level, Simd, dispatch};
 
 use super::{DEPTH_LIMIT, Span, masks::Block};
 
-/// Whether these bytes are one JSON object and nothing else, nested at most [`DEPTH_LIMIT`] deep. `member` gets the key,
-/// with its quotes, and the value of each member; what it got counts only if the answer is yes. That the bytes are UTF-8
-/// has been seen to before.
-pub(super) fn object(bytes: &[u8], member: impl FnMut(Span, Span)) -> bool {
+/// A member of the envelope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// With its quotes.
+    pub(super) key: Span,
+    pub(super) value: Span,
+    /// How many commas stand directly in the value: one less than it has members.
+    pub(super) commas: usize,
+}
+
+/// Whether these bytes are one JSON object and nothing else, nested at most [`DEPTH_LIMIT`] deep. `member` gets each
+/// member; what it got counts only if the answer is yes. That the bytes are UTF-8 has been seen to before.
+pub(super) fn object(bytes: &[u8], member: impl FnMut(Found)) -> bool {
     object_with(Level::new(), bytes, member)
 }
 
 /// The same with these vector instructions.
-fn object_with(level: Level, bytes: &[u8], mut member: impl FnMut(Span, Span)) -> bool {
+fn object_with(level: Level, bytes: &[u8], mut member: impl FnMut(Found)) -> bool {
     let start = bytes.len() - trimmed(bytes).len();
     let text = &bytes[start..];
-    let mut member = |key: Span, value: Span| {
-        member(start + key.start..start + key.end, start + value.start..start + value.end);
-    };
+    let behind = |span: Span| start + span.start..start + span.end;
+    let mut member =
+        |found: Found| member(Found { key: behind(found.key), value: behind(found.value), ..found });
     text.first() == Some(&b'{') && dispatch!(level, simd => all_blocks(simd, text, &mut member))
 }
 
 #[inline(always)]
-fn all_blocks<S: Simd>(simd: S, text: &[u8], member: &mut impl FnMut(Span, Span)) -> bool {
+fn all_blocks<S: Simd>(simd: S, text: &[u8], member: &mut impl FnMut(Found)) -> bool {
     // The object itself stands where a value may.
     let mut scan = Scan { after_colon: 1, ..Scan::default() };
     let mut envelope = Envelope { start: 1, ..Envelope::default() };
     let (blocks, tail) = text.as_chunks::<64>();
     let mut last = [b' '; 64];
     last[..tail.len()].copy_from_slice(tail);
-    for (number, block) in blocks.iter().chain([&last]).enumerate() {
-        // A question of its own, so that a long string is passed by a few instructions.
-        let is_only_text = scan.in_text && Block::of(simd, block).is_plain();
-        if !is_only_text && !scan.block(simd, text, number * 64, block, &mut envelope, member) {
-            return false;
+    let mut number = 0;
+    while number < blocks.len() {
+        if scan.in_text {
+            number += text_of_string(simd, &blocks[number..], &mut scan.escape);
+        }
+        for block in blocks[number..].iter().take(STRIDE) {
+            if !scan.block(simd, text, number * 64, block, &mut envelope, member) {
+                return false;
+            }
+            number += 1;
         }
     }
-    envelope.done
+    scan.block(simd, text, number * 64, &last, &mut envelope, member) && envelope.done
+}
+
+/// How many blocks of a string are passed at once.
+const STRIDE: usize = 4;
+
+/// How many of these blocks have nothing but text of the string that is open, with the most usual escapes. Most text is
+/// passed here, by a few instructions, and without a branch that depends on where its escapes are.
+#[inline(always)]
+fn text_of_string<S: Simd>(simd: S, blocks: &[[u8; 64]], escape: &mut u64) -> usize {
+    let (strides, _) = blocks.as_chunks::<STRIDE>();
+    for (passed, stride) in strides.iter().enumerate() {
+        if *escape == 0 && stride.iter().all(|block| Block::of(simd, block).is_plain()) {
+            continue;
+        }
+        let (mut carry, mut wrong) = (*escape, 0);
+        for block in stride {
+            let block = Block::of(simd, block);
+            let escaped = escaped(block.equal(b'\\'), &mut carry);
+            wrong |= block.equal(b'"') & !escaped | escaped & !block.any_of(b"nt\"\\") | block.controls();
+        }
+        if wrong != 0 {
+            return passed * STRIDE;
+        }
+        *escape = carry;
+    }
+    strides.len() * STRIDE
 }
 
 /// Between two blocks: what has been read, and what must come next. A `u64` is one bit, unless it says otherwise.
@@ -110,11 +150,14 @@ struct Tokens {
     dots: u64,
 }
 
+/// The stack of brackets, if all are open that an envelope has around the members of a value.
+const DEEPEST_OF_ENVELOPE: u64 = 0b11;
+
 /// What the brackets of one block tell of its other tokens.
 struct Nesting {
     /// Bytes behind one that stands directly in an object.
     in_object: u64,
-    /// Some bytes stand directly in the envelope, or behind it.
+    /// Some bytes stand directly in the envelope or in one of its values, or behind it.
     in_envelope: bool,
 }
 
@@ -127,7 +170,7 @@ impl Scan {
         base: usize,
         bytes: &[u8; 64],
         envelope: &mut Envelope,
-        member: &mut impl FnMut(Span, Span),
+        member: &mut impl FnMut(Found),
     ) -> bool {
         let block = Block::of(simd, bytes);
         let (mut quotes, mut backslashes, mut controls) = (block.equal(b'"'), 0, 0);
@@ -145,7 +188,6 @@ impl Scan {
         }
         self.in_text = quotes == 0 && self.in_string != 0;
         if self.in_text {
-            self.in_text = self.escape == 0;
             return controls == 0;
         }
         let within_strings = parity(quotes) ^ self.in_string;
@@ -216,7 +258,7 @@ impl Scan {
         }
         let in_object = in_object << 1 | self.stack & 1;
         self.stack = stack;
-        Nesting { in_object, in_envelope: lowest <= 1 }
+        Nesting { in_object, in_envelope: lowest <= DEEPEST_OF_ENVELOPE }
     }
 
     /// Whether each token may follow the one before it, and each number and literal is one.
@@ -252,7 +294,9 @@ struct Envelope {
     /// Where the member that is being read starts, and where its colon is.
     start: usize,
     colon: Option<usize>,
-    /// It has ended.
+    /// How many commas stand directly in its value.
+    commas: usize,
+    /// The envelope has ended.
     done: bool,
 }
 
@@ -264,7 +308,7 @@ impl Envelope {
         base: usize,
         tokens: &Tokens,
         mut depth: u32,
-        member: &mut impl FnMut(Span, Span),
+        member: &mut impl FnMut(Found),
     ) -> bool {
         if self.done {
             return tokens.blanks == u64::MAX;
@@ -276,11 +320,14 @@ impl Envelope {
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => depth -= 1,
                 b':' if depth == 1 => self.colon = Some(at),
+                b',' if depth == 2 => self.commas += 1,
                 _ => {}
             }
             if depth == 0 || depth == 1 && byte == b',' {
+                let commas = std::mem::take(&mut self.commas);
                 if let Some(colon) = self.colon.take() {
-                    member(trim(text, self.start..colon), trim(text, colon + 1..at));
+                    let (key, value) = (trim(text, self.start..colon), trim(text, colon + 1..at));
+                    member(Found { key, value, commas });
                 }
                 self.start = at + 1;
             }

@@ -30,7 +30,7 @@ type Members<'a> = Vec<(&'a [u8], &'a [u8])>;
 
 fn found_with(level: Level, text: &[u8]) -> Option<Members<'_>> {
     let mut members = Vec::new();
-    object_with(level, text, |key, value| members.push((&text[key], &text[value]))).then_some(members)
+    object_with(level, text, |found| members.push((&text[found.key], &text[found.value]))).then_some(members)
 }
 
 /// In many places of a block, so that every token stands at every edge.
@@ -70,6 +70,20 @@ fn members_of_the_envelope_are_found_in_every_place_of_a_block() {
             ("\"f\"", "-1.5e3"),
         ];
         assert_eq!(members, expected.map(|(key, value)| (key.as_bytes(), value.as_bytes())), "{text}");
+    }
+}
+
+#[test]
+fn commas_of_each_value_are_counted() {
+    let row = r#"{"a":[1,2],"b":"1,2"}"#;
+    for rows in [1, 2, 40] {
+        let list = vec![row; rows].join(",");
+        let members = (0..rows).map(|at| format!(r#""{at}":{row}"#)).collect::<Vec<_>>().join(",");
+        let text =
+            format!(r#"{{"list":[{list}],"object":{{{members}}},"deep":{{"list":[{list}]}},"text":"1,2"}}"#);
+        let mut commas = Vec::new();
+        assert!(object(text.as_bytes(), |found| commas.push(found.commas)));
+        assert_eq!(commas, [rows - 1, rows - 1, 0, 0]);
     }
 }
 
@@ -129,6 +143,23 @@ proptest! {
     fn the_scan_accepts_strings_that_serde_accepts(text in r#"[a-zé天 \\\\"\x00-\x1f\x7f-\x9f]{0,40}"#) {
         agrees(format!("\"{text}\"").as_bytes())?;
         agrees(serde_json::Value::from(text).to_string().as_bytes())?;
+    }
+
+    /// Long enough for several strides of blocks, with damage at any place of one.
+    #[test]
+    fn the_scan_accepts_long_strings_that_serde_accepts(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "plain text without a mark, longer than most, so that whole blocks are passed at once; ", "\\n", "\\\\", "\\\"", "é", "\\u00e9", "\\r",
+        ]), 8..40),
+        damage in prop::option::of((0usize..4000, prop::sample::select(b"\"\\\n\x1fu".to_vec()))),
+    ) {
+        let mut text = format!(r#"{{"a":["{}",1]}}"#, parts.concat()).into_bytes();
+        if let Some((at, byte)) = damage {
+            let at = at % text.len();
+            text[at] = byte;
+        }
+        prop_assume!(std::str::from_utf8(&text).is_ok());
+        prop_assert_eq!(found(&text).is_some(), expected(&text), "{:?}", String::from_utf8_lossy(&text));
     }
 
     #[test]
