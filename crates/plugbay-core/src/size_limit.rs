@@ -22,7 +22,7 @@ pub const META: usize = 1 << 20;
 pub const CAPABILITIES: usize = 256 << 10;
 /// The longest `clientInfo`, in bytes.
 pub const CLIENT_INFO: usize = 256 << 10;
-/// The longest `ref` of a completion, or `task` or `taskId` of a request, in bytes.
+/// The longest `name`, `uri`, `task` or `taskId` of a request, or `ref` of a completion, in bytes.
 pub const REFERENCE: usize = 64 << 10;
 /// The longest `notifications` of a subscription, in bytes.
 pub const SUBSCRIPTION: usize = 1 << 20;

@@ -121,7 +121,9 @@ const UNAMBIGUOUS: [&str; 9] =
 
 /// The parts of `params` that plugbay looks into on the event loop, and their limits. All others have only the limit of
 /// the message.
-const LIMITED: [(&str, usize); 7] = [
+const LIMITED: [(&str, usize); 9] = [
+    ("name", size_limit::REFERENCE),
+    ("uri", size_limit::REFERENCE),
     ("_meta", size_limit::META),
     ("capabilities", size_limit::CAPABILITIES),
     ("clientInfo", size_limit::CLIENT_INFO),
@@ -333,6 +335,10 @@ mod tests {
         assert!(over.meta.capabilities.is_none() && over.faults.too_long.is_some());
         assert!(meta("x", size_limit::META - 20).faults.too_long.is_none());
         assert!(meta("x", size_limit::META).faults.too_long.is_some());
+        for key in ["name", "uri"] {
+            let over = read(&format!(r#"{{"{key}":"{}"}}"#, "x".repeat(size_limit::REFERENCE)));
+            assert!(over.name.is_none() && over.uri.is_none() && over.faults.too_long.is_some(), "{key}");
+        }
         assert!(
             read(&format!(r#"{{"arguments":{}}}"#, object(2 << 20))).faults.too_long.is_none(),
             "it passes through"

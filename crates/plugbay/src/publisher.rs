@@ -2,6 +2,7 @@
 
 mod kinds;
 mod preparer;
+mod retired;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,12 +23,13 @@ use plugbay_core::{
 use plugbay_upstream::{ListTerms, Report};
 use tokio::{
     sync::{mpsc, oneshot, watch},
+    task::spawn_blocking,
     time::{Instant, sleep_until},
 };
 
-use self::kinds::Kinds;
 pub use self::kinds::{ListJob, ListedFor};
 pub(crate) use self::preparer::Preparer;
+use self::{kinds::Kinds, retired::Retired};
 use crate::{
     cache::{Cache, CachedLists, Saved},
     clock,
@@ -94,6 +96,19 @@ pub struct Publisher {
     /// Since when a first list waits for servers that have never connected.
     waiting_since: Instant,
     preparer: Preparer,
+    retired: Retired,
+}
+
+/// Something that a publisher acts on.
+enum Event {
+    /// Servers that start together often answer together: one snapshot serves them all.
+    Reports(Vec<Report>),
+    Reconfigure(Reconfigure),
+    Note(Note),
+    /// Servers that have never connected were waited for long enough.
+    StopWaiting,
+    /// Snapshots that were replaced may be free.
+    LookAtRetired,
 }
 
 impl Publisher {
@@ -112,6 +127,7 @@ impl Publisher {
             snapshots: watch::Sender::new(empty),
             waiting_since: Instant::now(),
             preparer: Preparer::default(),
+            retired: Retired::default(),
         }
     }
 
@@ -173,7 +189,8 @@ impl Publisher {
         self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.dialect)).collect()
     }
 
-    /// Runs as long as there are senders of both kinds.
+    /// Runs as long as there are senders of reports and configurations. Each event is handled in another thread than the event
+    /// loop, which serves hosts meanwhile: it takes the longer, the longer the lists of servers are.
     pub async fn run(
         mut self,
         mut reports: mpsc::UnboundedReceiver<Report>,
@@ -183,33 +200,61 @@ impl Publisher {
         loop {
             let waiting = !self.snapshots.borrow().settled;
             let wait_until = self.waiting_since + self.config.list_wait;
-            tokio::select! {
+            let event = tokio::select! {
                 report = reports.recv() => match report {
-                    Some(report) => {
-                        // Servers that start together often answer together: one snapshot serves them all.
-                        let mut list_changes = Vec::from_iter(report.change.clone());
-                        let mut is_new = self.take_report(report);
-                        while let Ok(report) = reports.try_recv() {
-                            list_changes.extend(report.change.clone());
-                            is_new |= self.take_report(report);
-                        }
-                        if is_new { self.publish() } else { self.publish_unchanged() }
-                        if let Some(published) = self.published.as_ref().filter(|_| !list_changes.is_empty()) {
-                            let _ = published.send(list_changes);
-                        }
-                        self.ask();
+                    Some(first) => {
+                        let others = std::iter::from_fn(|| reports.try_recv().ok());
+                        Event::Reports(std::iter::once(first).chain(others).collect())
                     }
                     None => break,
                 },
                 config = configs.recv() => match config {
-                    Some(Reconfigure { config, dialects }) => { let _ = dialects.send(self.configure(config)); }
+                    Some(config) => Event::Reconfigure(config),
                     None => break,
                 },
-                Some(note) = notes.recv() => self.take_note(note),
-                () = sleep_until(wait_until), if waiting => self.stop_waiting(),
-            }
+                Some(note) = notes.recv() => Event::Note(note),
+                () = sleep_until(wait_until), if waiting => Event::StopWaiting,
+                () = self.retired.due() => Event::LookAtRetired,
+            };
+            let handling = spawn_blocking(move || {
+                self.handle(event);
+                self
+            });
+            self = match handling.await {
+                Ok(publisher) => publisher,
+                Err(_) => return, // it panicked, or the process ends
+            };
         }
         self.cache.finish();
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Reports(reports) => self.take_reports(reports),
+            Event::Reconfigure(Reconfigure { config, dialects }) => {
+                let _ = dialects.send(self.configure(config));
+            }
+            Event::Note(note) => self.take_note(note),
+            Event::StopWaiting => self.stop_waiting(),
+            Event::LookAtRetired => self.retired.free_unused(),
+        }
+    }
+
+    fn take_reports(&mut self, reports: Vec<Report>) {
+        let list_changes: Vec<_> = reports.iter().filter_map(|report| report.change.clone()).collect();
+        let mut is_new = false;
+        for report in reports {
+            is_new |= self.take_report(report);
+        }
+        if is_new {
+            self.publish()
+        } else {
+            self.publish_unchanged()
+        }
+        if let Some(published) = self.published.as_ref().filter(|_| !list_changes.is_empty()) {
+            let _ = published.send(list_changes);
+        }
+        self.ask();
     }
 
     fn take_note(&mut self, note: Note) {
@@ -330,32 +375,32 @@ impl Publisher {
     }
 
     /// Publishes new states of servers that offer the same as before.
-    fn publish_unchanged(&self) {
-        let (catalog, settled) = (Arc::clone(&self.catalog), self.settled());
+    fn publish_unchanged(&mut self) {
         let before = self.snapshots.borrow().clone();
-        let snapshot = before.with_states_of(catalog, settled);
-        self.prepare(&snapshot);
-        self.snapshots.send_replace(snapshot);
+        let snapshot = before.with_states_of(Arc::clone(&self.catalog), self.settled());
+        self.replace(before, snapshot);
     }
 
-    /// Has names made in advance, and the search index, if a host may search.
-    fn prepare(&self, snapshot: &Snapshot) {
-        if snapshot.settled {
-            self.preparer.prepare(snapshot.clone());
-        }
+    fn publish(&mut self) {
+        let before = self.snapshots.borrow().clone();
+        let (catalog, layout) = (Arc::clone(&self.catalog), Arc::clone(&self.config.layout));
+        let snapshot = before.followed_by(catalog, layout, self.settled());
+        self.replace(before, snapshot);
     }
 
     fn settled(&self) -> bool {
         self.config.servers.keys().all(|name| self.known.contains(name))
     }
 
-    fn publish(&self) {
-        let settled = self.settled();
-        let before = self.snapshots.borrow().clone();
-        let snapshot =
-            before.followed_by(Arc::clone(&self.catalog), Arc::clone(&self.config.layout), settled);
-        self.prepare(&snapshot);
+    /// Publishes a snapshot once it has what hosts asked of the one before. Names and the search index that nobody has
+    /// asked for yet are made afterwards.
+    fn replace(&mut self, before: Snapshot, snapshot: Snapshot) {
+        if snapshot.settled {
+            snapshot.prepare_like(&before);
+            self.preparer.prepare(snapshot.clone());
+        }
         self.snapshots.send_replace(snapshot);
+        self.retired.keep(before);
     }
 }
 

@@ -22,7 +22,7 @@ use plugbay_downstream::{SessionView, SuspendedCalls};
 use plugbay_upstream::{Instances, Observer, Pool, Report, SessionLabel, SessionPool, User};
 use tokio::{
     sync::{Notify, mpsc, watch},
-    task::JoinSet,
+    task::{JoinSet, spawn_blocking},
     time::{Instant, MissedTickBehavior, interval},
 };
 
@@ -64,6 +64,15 @@ pub(crate) struct Sessions {
     reports: mpsc::UnboundedSender<(SessionKey, Report)>,
     // A std mutex: held for look-ups, never across an await.
     entries: Mutex<HashMap<SessionKey, Entry>>,
+    retired: Mutex<Vec<Snapshot>>,
+}
+
+/// Something that concerns the catalogs of sessions.
+enum Event {
+    Base,
+    Report(SessionKey, Report),
+    Published(Vec<Arc<ListChange>>),
+    Sweep,
 }
 
 struct Entry {
@@ -99,7 +108,7 @@ impl Sessions {
     pub(crate) fn new(common: Common) -> Arc<Self> {
         let Common { pool, instances, host_registry, base, status_changed, switched, published } = common;
         let (reports, inbox) = mpsc::unbounded_channel();
-        let entries = Mutex::default();
+        let (entries, retired) = Default::default();
         let sessions = Arc::new(Self {
             pool,
             instances,
@@ -109,6 +118,7 @@ impl Sessions {
             switched,
             reports,
             entries,
+            retired,
         });
         tokio::spawn(look_after(Arc::downgrade(&sessions), sessions.base.clone(), inbox, published));
         sessions
@@ -204,20 +214,38 @@ impl Sessions {
         });
     }
 
+    fn handle(&self, event: Event) {
+        match event {
+            Event::Base => self.base_changed(),
+            Event::Report(key, report) => self.reported(&key, report),
+            Event::Published(changes) => {
+                self.base_changed();
+                drop(changes); // hosts can see the new lists
+            }
+            Event::Sweep => {
+                self.sweep();
+                self.retired().retain(Snapshot::is_shared);
+            }
+        }
+    }
+
     /// The catalog of the gateway has changed.
     fn base_changed(&self) {
-        let base = self.base.borrow().clone();
         let mut diverging = Vec::new();
-        for (key, entry) in self.lock().iter_mut() {
-            entry.overlay.retain(|server, (offer, told)| differs(&base, server, offer, told));
+        let entries = self.lock();
+        // Sessions that begin later begin with this one or a later one.
+        let base = self.base.borrow().clone();
+        for (key, entry) in entries.iter() {
             if entry.overlay.is_empty() {
                 entry.snapshots.send_replace(base.clone());
             } else {
                 diverging.push((key.clone(), entry.overlay.clone()));
             }
         }
-        for (key, overlay) in diverging {
-            self.publish(&key, &overlay, &base);
+        drop(entries);
+        for (key, mut overlay) in diverging {
+            overlay.retain(|server, (offer, told)| differs(&base, server, offer, told));
+            self.publish(&key, overlay, &base);
         }
         // Whoever watches the base may have looked before the sessions had it.
         self.switched.notify_one();
@@ -226,39 +254,50 @@ impl Sessions {
     /// A session's own instance has listed. If that is not what the catalog says, only this session sees it.
     fn reported(&self, key: &SessionKey, report: Report) {
         let Ok(offer) = report.outcome else { return };
+        let Some(mut overlay) = self.lock().get(key).map(|entry| entry.overlay.clone()) else { return };
         let (server, base) = (&report.spec.name, self.base.borrow().clone());
         let told = report.terms.told;
         let differs = differs(&base, server, &offer, &told);
-        let mut entries = self.lock();
-        let Some(entry) = entries.get_mut(key) else { return };
         let before = if differs {
-            entry.overlay.insert(server.clone(), (Arc::clone(&offer), told))
+            overlay.insert(server.clone(), (Arc::clone(&offer), told))
         } else {
-            entry.overlay.remove(server)
+            overlay.remove(server)
         };
         if before.is_none() && !differs
             || before.is_some_and(|(before, _)| differs && before.lists_same(&offer))
         {
-            return;
+            return self.note(key, overlay);
         }
-        let overlay = entry.overlay.clone();
-        drop(entries);
         if differs && is_stale(&base, server) {
             // The cache may be of an older version: the server that lists for all sessions finds out.
             if let Some(handle) = self.pool.servers().handles.get(server) {
                 handle.refresh();
             }
         }
-        self.publish(key, &overlay, &base);
+        self.publish(key, overlay, &base);
         self.switched.notify_one();
     }
 
     /// Makes the snapshot of one session, outside the lock because that takes a while.
-    fn publish(&self, key: &SessionKey, overlay: &Overlay, base: &Snapshot) {
-        let snapshot = if overlay.is_empty() { base.clone() } else { overlaid(base, overlay) };
+    fn publish(&self, key: &SessionKey, overlay: Overlay, base: &Snapshot) {
+        let Some(before) = self.lock().get(key).map(|entry| entry.snapshots.borrow().clone()) else { return };
+        let snapshot = if overlay.is_empty() { base.clone() } else { overlaid(base, &overlay) };
+        snapshot.prepare_like(&before);
+        self.note(key, overlay);
         if let Some(entry) = self.lock().get(key) {
             entry.snapshots.send_replace(snapshot);
         }
+        self.retired().push(before);
+    }
+
+    fn note(&self, key: &SessionKey, overlay: Overlay) {
+        let before = self.lock().get_mut(key).map(|entry| std::mem::replace(&mut entry.overlay, overlay));
+        drop(before); // outside the lock, because lists may be long
+    }
+
+    /// Snapshots of sessions that hosts may still look at: the event loop is not to free them, because lists may be long.
+    fn retired(&self) -> MutexGuard<'_, Vec<Snapshot>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Entry>> {
@@ -311,7 +350,8 @@ fn overlaid(base: &Snapshot, overlay: &Overlay) -> Snapshot {
     base.followed_by(Arc::new(catalog), Arc::clone(&base.layout), base.settled)
 }
 
-/// Keeps the catalogs of sessions up to date, and ends sessions that nobody uses.
+/// Keeps the catalogs of sessions up to date, and ends sessions that nobody uses. Each event is handled in another thread than the
+/// event loop: it takes the longer, the longer the lists of servers are.
 async fn look_after(
     sessions: Weak<Sessions>,
     mut base: watch::Receiver<Snapshot>,
@@ -321,12 +361,6 @@ async fn look_after(
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        enum Event {
-            Base,
-            Report(SessionKey, Report),
-            Published(Vec<Arc<ListChange>>),
-            Sweep,
-        }
         let event = tokio::select! {
             Ok(()) = base.changed() => Event::Base,
             Some((key, report)) = reports.recv() => Event::Report(key, report),
@@ -334,14 +368,10 @@ async fn look_after(
             _ = sweep.tick() => Event::Sweep,
         };
         let Some(sessions) = sessions.upgrade() else { return };
-        match event {
-            Event::Base => sessions.base_changed(),
-            Event::Report(key, report) => sessions.reported(&key, report),
-            Event::Published(changes) => {
-                sessions.base_changed();
-                drop(changes); // hosts can see the new lists
-            }
-            Event::Sweep => sessions.sweep(),
+        if matches!(event, Event::Sweep) && sessions.retired().is_empty() {
+            sessions.sweep();
+        } else if spawn_blocking(move || sessions.handle(event)).await.is_err() {
+            return; // it panicked, or the process ends
         }
     }
 }

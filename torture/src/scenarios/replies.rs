@@ -26,6 +26,9 @@ pub(crate) const ALL: &[Scenario] = &[Scenario {
     run: generated_answers,
 }];
 
+/// Below the limit up to which the capabilities of a server are read.
+const CAPABILITIES: usize = 250 << 10;
+
 /// How a message of a server comes about.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
@@ -283,12 +286,15 @@ fn stub_file(kind: Kind, content: &Content) -> (String, String) {
         }
         Kind::Opening => {
             let instructions = if content.shape == 0 { content.text() } else { "\"i\"".to_owned() };
-            let experimental = if content.shape == 1 { content.keys("{}") } else { "{}".to_owned() };
+            let keys = if content.shape == 1 { content.keys("{}") } else { "{}".to_owned() };
+            // A server with longer capabilities declares none, and has no tools.
+            let is_short = keys.len() < CAPABILITIES;
+            let (experimental, meta) = if is_short { (&*keys, "{}") } else { ("{}", &*keys) };
             let title = if content.shape == 2 { content.text() } else { "\"t\"".to_owned() };
             answer(
                 "initialize",
                 format!(
-                    r#"{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}},"experimental":{experimental}}},"serverInfo":{{"name":"o","version":"0","title":{title}}},"instructions":{instructions}}}"#
+                    r#"{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}},"experimental":{experimental}}},"serverInfo":{{"name":"o","version":"0","title":{title}}},"instructions":{instructions},"_meta":{meta}}}"#
                 ),
             )
         }

@@ -39,6 +39,11 @@ impl Allowance {
         (self.items, self.ended) = (size_limit::ITEMS, false);
     }
 
+    /// How many bytes the definitions have that were taken, of all kinds.
+    pub fn taken(&self) -> usize {
+        size_limit::DEFINITIONS - self.bytes
+    }
+
     /// Is another definition of this length taken?
     pub fn takes(&mut self, length: usize) -> bool {
         if length > size_limit::DEFINITION {

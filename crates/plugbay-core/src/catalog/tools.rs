@@ -189,6 +189,12 @@ impl From<Vec<Tool>> for Tools {
     }
 }
 
+impl Default for Tools {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
 impl Deref for Tools {
     type Target = [Tool];
 

@@ -40,11 +40,17 @@ impl Snapshot {
 impl ByHost {
     /// The same lists with other states of the servers.
     pub(super) fn with_states_of(&self, catalog: &Catalog, settled: bool) -> Self {
-        let changed = |(host, seen): &(Declaration, Option<Snapshot>)| {
-            let catalog = Arc::new(catalog.seen_by(host)?);
-            seen.as_ref().map(|seen| (host.clone(), Some(seen.with_states_of(catalog, settled))))
+        let changed = |(host, seen): (Declaration, Option<Snapshot>)| {
+            let seen = seen?;
+            let catalog = Arc::new(catalog.seen_by(&host)?);
+            Some((host, Some(seen.with_states_of(catalog, settled))))
         };
-        Self(Mutex::new(self.lock().iter().filter_map(changed).collect()))
+        Self(Mutex::new(self.kinds().into_iter().filter_map(changed).collect()))
+    }
+
+    /// The kinds of hosts that are kept apart, and what they see. The lock is not held meanwhile.
+    pub(super) fn kinds(&self) -> Vec<(Declaration, Option<Snapshot>)> {
+        self.lock().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Declaration, Option<Snapshot>)>> {

@@ -55,7 +55,11 @@ impl LazyNames {
 
     /// Whether they are made, so that nobody has to wait for them.
     pub fn are_made(&self) -> bool {
-        self.made.get().is_some()
+        self.if_made().is_some()
+    }
+
+    pub(super) fn if_made(&self) -> Option<&Names> {
+        self.made.get()
     }
 
     /// The tools of servers that have no mode of their own: how many, and about what they cost a model together. Those

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -348,22 +348,50 @@ impl Families {
 
 /// The listings that hosts have asked for, each made once.
 #[derive(Debug, Default)]
-pub(super) struct Listings(Mutex<HashMap<View, Arc<Listing>>>);
+pub(super) struct Listings(Mutex<HashMap<View, Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    listing: Arc<Listing>,
+    /// For so many snapshots in a row it was made in advance, and no host asked for it.
+    unasked: u8,
+}
 
 /// Beyond that, they are made anew: nobody shall fill our memory by switching things on and off.
 const KEPT: usize = 64;
+/// A listing that no host has asked for at so many snapshots is not made in advance any more.
+const UNASKED: u8 = 8;
 
 impl Listings {
     pub(super) fn get(&self, view: &View, make: impl FnOnce() -> Listing) -> Arc<Listing> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(listing) = kept.get(view) {
-            return Arc::clone(listing);
+        let mut kept = self.lock();
+        if let Some(kept) = kept.get_mut(view) {
+            kept.unasked = 0;
+            return Arc::clone(&kept.listing);
         }
         let listing = Arc::new(make());
         if kept.len() >= KEPT {
             kept.clear();
         }
-        kept.insert(view.clone(), Arc::clone(&listing));
+        kept.insert(view.clone(), Kept { listing: Arc::clone(&listing), unasked: 0 });
         listing
+    }
+
+    /// The views that hosts may ask for again, and for how many snapshots none has.
+    pub(super) fn views(&self) -> Vec<(View, u8)> {
+        let kept = self.lock();
+        let wanted = kept.iter().filter(|(_, kept)| kept.unasked < UNASKED);
+        wanted.map(|(view, kept)| (view.clone(), kept.unasked)).collect()
+    }
+
+    /// A listing was made before a host has asked for it, as the one before was for so many snapshots.
+    pub(super) fn made_in_advance(&self, view: &View, unasked: u8) {
+        if let Some(kept) = self.lock().get_mut(view) {
+            kept.unasked = unasked + 1;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<View, Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

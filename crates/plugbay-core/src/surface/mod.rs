@@ -13,6 +13,7 @@ mod name_table;
 mod names;
 mod notice;
 mod own_skill;
+mod prepared;
 mod problem;
 mod prompts;
 mod resources;
@@ -199,12 +200,15 @@ impl Snapshot {
     /// The same moment, as another host sees it.
     #[must_use]
     pub fn seen_by(&self, view: &View) -> Self {
-        let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
-        let rules = NameRules { limit, identifiers: view.identifiers };
-        let LimitedNames { names, tool_index } =
-            self.names_by_rules.within(rules, &self.index, (&self.catalog, &self.layout, &self.resources));
+        let (rules, parts) = (self.rules_for(view), (&self.catalog, &self.layout, &self.resources));
+        let LimitedNames { names, tool_index } = self.names_by_rules.within(rules, &self.index, parts);
         let make = || Listing::new(&names, self, view);
         Self { listing: self.listings.get(view, make), names, tool_index, ..self.clone() }
+    }
+
+    fn rules_for(&self, view: &View) -> NameRules {
+        let limit = view.name_limit.unwrap_or(usize::MAX).min(self.layout.name_limit);
+        NameRules { limit, identifiers: view.identifiers }
     }
 
     /// What a `tools/call` of this name means, if nothing is known of the pages that the host shows.

@@ -85,6 +85,11 @@ impl Block {
     fn tools(&self) -> &[Found] {
         &self.made().tools
     }
+
+    /// Whether whoever needs these tools first has them in a moment.
+    fn can_wait(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.tools.can_wait(&source.server))
+    }
 }
 
 impl fmt::Debug for Block {
@@ -181,6 +186,16 @@ impl NameTable {
     /// Whether servers have blocks of their own.
     pub(super) fn is_by_server(&self) -> bool {
         !self.by_server.is_empty()
+    }
+
+    /// Makes the blocks of servers whose tools were needed in an earlier table.
+    pub(super) fn prepare_like(&self, before: &Self) {
+        for (server, at) in &self.by_server {
+            let block = &self.blocks[*at].block;
+            if before.block_of(server).map_or(!block.can_wait(), |earlier| earlier.made.get().is_some()) {
+                block.made();
+            }
+        }
     }
 
     /// How many tools each server has, if servers have blocks of their own.

@@ -143,6 +143,23 @@ impl Names {
         let _ = self.table.of(server);
     }
 
+    /// Makes what was made of the names of an earlier catalog: else the next request that needs it would wait for it.
+    pub(super) fn prepare_like(&self, before: &Self) {
+        self.table.prepare_like(&before.table);
+        if before.spellings.are_made() {
+            self.fold();
+        }
+        if before.by_server.get().is_some() {
+            self.places_by_server();
+        }
+        if before.undecided.get().is_some() {
+            self.undecided();
+        }
+        if before.list.get().is_some() {
+            self.list();
+        }
+    }
+
     /// All of them as one document, written once.
     pub fn list(&self) -> &ToolList {
         self.list.get_or_init(|| ToolList::of(self.iter()))
@@ -150,18 +167,19 @@ impl Names {
 
     /// The tools of one server.
     pub fn of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Found> {
-        let by_server = |_: &Self| {
-            self.by_server.get_or_init(|| {
-                let mut places: BTreeMap<ServerName, Vec<u32>> = BTreeMap::new();
-                for (place, found) in (0..).zip(self.iter()) {
-                    places.entry(found.target.server.clone()).or_default().push(place);
-                }
-                places
-            })
-        };
-        let scattered = Some(self).filter(|names| !names.table.is_by_server()).map(by_server);
+        let scattered = (!self.table.is_by_server()).then(|| self.places_by_server());
         let places = scattered.and_then(|places| places.get(server)).into_iter().flatten();
         self.table.of(server).iter().chain(places.filter_map(|place| self.at(*place)))
+    }
+
+    fn places_by_server(&self) -> &BTreeMap<ServerName, Vec<u32>> {
+        self.by_server.get_or_init(|| {
+            let mut places: BTreeMap<ServerName, Vec<u32>> = BTreeMap::new();
+            for (place, found) in (0..).zip(self.iter()) {
+                places.entry(found.target.server.clone()).or_default().push(place);
+            }
+            places
+        })
     }
 
     /// Those of them that models may call.
@@ -290,6 +308,11 @@ impl NamesByRules {
             }
         };
         self.lock().entry(rules).or_insert_with(make).clone()
+    }
+
+    /// The names by these rules, if a host has needed them.
+    pub(super) fn made(&self, rules: NameRules) -> Option<Arc<LazyNames>> {
+        self.lock().get(&rules).map(|limited| Arc::clone(&limited.names))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NameRules, LimitedNames>> {

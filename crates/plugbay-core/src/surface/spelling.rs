@@ -32,7 +32,7 @@ pub enum Spelled<'a> {
 pub(super) struct Spellings(OnceLock<Folded>);
 
 /// Places by the hash of a folded name, and what hashes.
-type Folded = (RandomState, HashMap<u64, SmallVec<[u32; 1]>>);
+pub(super) type Folded = (RandomState, HashMap<u64, SmallVec<[u32; 1]>>);
 
 impl PartialEq for Spellings {
     fn eq(&self, _: &Self) -> bool {
@@ -41,6 +41,12 @@ impl PartialEq for Spellings {
 }
 
 impl Eq for Spellings {}
+
+impl Spellings {
+    pub(super) fn are_made(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
 
 impl Names {
     /// The tool that is meant by a name, however it is written; `None` if it could be several, or is not for models.
@@ -100,10 +106,15 @@ impl Names {
     }
 
     fn folded_like<'a, 'f>(&'a self, folded: &'f str) -> impl Iterator<Item = &'a Found> + use<'a, 'f> {
-        let (hasher, places) = self.spellings.0.get_or_init(|| self.fold_all());
+        let (hasher, places) = self.fold();
         let places = places.get(&hasher.hash_one(folded)).filter(|_| !folded.is_empty());
         let found = places.into_iter().flatten().filter_map(|at| self.at(*at));
         found.filter(move |found| spellings(found).iter().any(|one| one == folded))
+    }
+
+    /// Makes what names are looked up in that are written differently.
+    pub(super) fn fold(&self) -> &Folded {
+        self.spellings.0.get_or_init(|| self.fold_all())
     }
 
     fn fold_all(&self) -> Folded {

@@ -24,8 +24,9 @@ use crate::process::text::error_text;
 
 /// How long a server may take for a page of its skills. Its tools must not wait for them.
 const SKILLS_PATIENCE: Duration = Duration::from_secs(5);
-/// A page of more bytes than this is read in another thread, because it takes longer than a moment.
-const LONG_PAGE: usize = 1 << 20;
+/// A page of lists with more bytes than this is read in another thread: it may have a tool in every 30 bytes, and each takes a
+/// microsecond.
+const LONG: usize = 128 << 10;
 
 /// A page that was read, or why there is none.
 pub(super) enum PageRead {
@@ -128,7 +129,7 @@ impl Actor {
         if let Some(watch) = &mut self.links.watch {
             watch.progressed();
         }
-        if message.len() <= LONG_PAGE {
+        if listing.bytes() + message.len() <= LONG {
             return self.take_page(PageRead::of(listing, &message, &head));
         }
         // If the server is gone when the page has been read, nobody waits for it any more.
@@ -188,7 +189,7 @@ impl Actor {
 
     fn listed(&mut self, listed: Listed) {
         let Some(link) = self.links.up_mut() else { return };
-        let Listed { tools, items, hidden, mirrors, left_out } = listed;
+        let Listed { tools, items, hidden, mirrors, left_out, .. } = listed;
         link.set_mirrors(mirrors);
         if let Some(left_out) = &left_out {
             tracing::warn!(server = %self.spec.name, "its lists are too large: plugbay leaves out {left_out}");
@@ -198,7 +199,8 @@ impl Actor {
         self.links.start_ended();
         self.links.trim_later(self.now);
         let Opened { info, instructions, capabilities, extensions, .. } = &self.opened;
-        let offer = Offer::new(self.speech.dialect, info.clone(), instructions.clone(), tools)
+        let offer = Offer::new(self.speech.dialect, info.clone(), instructions.clone(), Vec::new())
+            .with_tools(tools)
             .with_items(*capabilities, items)
             .without(left_out)
             .extended(extensions.clone());

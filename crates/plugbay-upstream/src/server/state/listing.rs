@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use plugbay_core::{
-    catalog::{Allowance, HiddenText, Item, ItemKind, Items, LeftOut, ServerCapabilities, Tool, read_page},
+    catalog::{
+        Allowance, HiddenText, Item, ItemKind, Items, LeftOut, ServerCapabilities, Tool, Tools, read_page,
+    },
     size_limit,
     wire::Span,
 };
@@ -33,7 +35,9 @@ pub(in crate::server) struct Listing {
 /// Everything that a server has listed.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Listed {
-    pub(in crate::server) tools: Vec<Tool>,
+    pub(in crate::server) tools: Tools,
+    /// Tools of the pages so far, until there are no more.
+    unordered: Vec<Tool>,
     pub(in crate::server) items: Items,
     /// The hidden characters that were taken out.
     pub(in crate::server) hidden: HiddenText,
@@ -61,6 +65,11 @@ impl Listing {
     /// The kind that is being listed now.
     pub(in crate::server) fn item_kind(&self) -> Option<ItemKind> {
         self.item_kinds.last().copied()
+    }
+
+    /// How many bytes the definitions have that were taken so far.
+    pub(in crate::server) fn bytes(&self) -> usize {
+        self.allowance.taken()
     }
 
     /// The method that requests the next page.
@@ -112,7 +121,12 @@ impl Listing {
 
     /// Goes on with the next kind, also when the server refuses to list this one.
     pub(in crate::server) fn next_item_kind(mut self) -> Step {
-        self.item_kinds.pop();
+        // Put in order here and not at the end: after a long list this is another thread than the event loop.
+        match self.item_kinds.pop() {
+            Some(ItemKind::Tool) => self.listed.tools = std::mem::take(&mut self.listed.unordered).into(),
+            Some(kind) => self.listed.items_of(kind).sort_by(|a, b| a.key.cmp(&b.key)),
+            None => {}
+        }
         (self.pages, self.cursor) = (0, None);
         self.allowance.next_item_kind();
         self.next_step()
@@ -130,7 +144,7 @@ impl Listing {
         if !self.allowance.takes_key(&tool.name, ItemKind::Tool) {
             return;
         }
-        let Listed { tools, hidden, mirrors, .. } = &mut *self.listed;
+        let Listed { unordered, hidden, mirrors, .. } = &mut *self.listed;
         if self.rules.mirror {
             match Mirror::read(&tool.definition) {
                 Ok(Some(mirror)) => _ = mirrors.insert(tool.name.clone(), mirror),
@@ -138,22 +152,27 @@ impl Listing {
                 Err(reason) => return tracing::warn!(tool = %tool.name, "left out: {reason}"),
             }
         }
-        tools.push(if self.rules.sanitize { hidden.tool(tool) } else { tool });
+        unordered.push(if self.rules.sanitize { hidden.tool(tool) } else { tool });
     }
 
     fn add_item(&mut self, item: Item, item_kind: ItemKind) {
         if !self.allowance.takes_key(&item.key, item_kind) {
             return;
         }
-        let Listed { items, hidden, .. } = &mut *self.listed;
+        let hidden = &mut self.listed.hidden;
         let item = if self.rules.sanitize { hidden.item(item, item_kind) } else { Some(item) };
-        let items = match item_kind {
-            ItemKind::Template => &mut items.templates,
-            ItemKind::Prompt => &mut items.prompts,
-            ItemKind::Skill => &mut items.skills,
-            ItemKind::Tool | ItemKind::Resource => &mut items.resources,
-        };
-        items.extend(item);
+        self.listed.items_of(item_kind).extend(item);
+    }
+}
+
+impl Listed {
+    fn items_of(&mut self, item_kind: ItemKind) -> &mut Vec<Item> {
+        match item_kind {
+            ItemKind::Template => &mut self.items.templates,
+            ItemKind::Prompt => &mut self.items.prompts,
+            ItemKind::Skill => &mut self.items.skills,
+            ItemKind::Tool | ItemKind::Resource => &mut self.items.resources,
+        }
     }
 }
 
