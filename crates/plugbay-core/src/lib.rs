@@ -18,6 +18,7 @@ pub mod fair;
 pub mod filter;
 pub mod fit;
 pub mod host_registry;
+pub mod learned_shapes;
 pub mod level;
 pub mod lifecycle;
 pub mod limit;

@@ -6,6 +6,7 @@ use plugbay_core::{
     declaration::Declaration,
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
+    learned_shapes::LearnedShapes,
     name::ServerName,
     scope::SessionKey,
     search::EmbeddingTable,
@@ -50,6 +51,8 @@ pub struct Gateway {
     pub agents: Arc<Agents>,
     /// The threads for answers that take long.
     pub workers: Arc<Workers>,
+    /// The shapes of results, learned from a few of each tool.
+    pub shapes: Arc<LearnedShapes>,
     /// Results that were too large for their hosts, and filters over them.
     pub results: Arc<Results>,
     /// Gives each session servers of its own; `None`: all sessions have the same.

@@ -61,6 +61,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         ranker: Arc::default(),
         agents: Arc::default(),
         workers: Arc::default(),
+        shapes: Arc::default(),
         results: Arc::new(Results::new(std::env::temp_dir(), Arc::new(ScriptedFilters))),
         host_events: HostEvents {
             opened: Arc::default(),

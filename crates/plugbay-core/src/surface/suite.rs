@@ -11,6 +11,7 @@ use super::{
 use crate::{
     arguments::ResolvedTool,
     exposure::Suite,
+    learned_shapes::LearnedShapes,
     name::{self, ServerName},
     signature::{self, Signature, sentence_ends},
     tokens::{compact, estimate},
@@ -66,25 +67,27 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
 }
 
 /// Which tools a model wants to see.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
     /// With their schemas.
     pub full: bool,
     /// Already found, in the order of their fitness; `None` for all.
     pub tools: Option<Vec<String>>,
     /// No more than so many.
     pub most: usize,
+    /// With schemas, the shapes of results too.
+    pub shapes: Option<&'a LearnedShapes>,
 }
 
-impl Default for Wanted {
+impl Default for Wanted<'_> {
     fn default() -> Self {
-        Self { full: false, tools: None, most: usize::MAX }
+        Self { full: false, tools: None, most: usize::MAX, shapes: None }
     }
 }
 
 /// What a server has: a line for each tool, and its schema if that is wanted. Under the names that `subtool`
 /// takes, which are the server's own.
-pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> String {
+pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted<'_>) -> String {
     let suite = snapshot.suite(server);
     let of_server: Vec<&Found> = snapshot.names.for_model_of(server).collect();
     let shown: Vec<&Found> = match &wanted.tools {
@@ -98,7 +101,11 @@ pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> 
     let mut room = if full { FULL_BUDGET } else { BRIEF_BUDGET };
     let mut lines = Vec::new();
     for found in shown.iter().take(wanted.most) {
-        let line = line(found, &suite, full);
+        let mut line = line(found, &suite, full);
+        if let Some(shapes) = wanted.shapes.filter(|_| full) {
+            let shape = shapes.line(server, &snapshot.catalog, &found.target.tool);
+            line.extend(shape.map(|shape| format!("\n{shape}")));
+        }
         let cost = estimate(&line);
         if cost > room {
             break;

@@ -168,7 +168,8 @@ fn introspected(
     let full = *detail || !names.is_empty();
     let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
     let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
-    let mut text = suite::introspect(server, snapshot, &Wanted { full, tools, most });
+    let shapes = Some(&*session.gateway().shapes);
+    let mut text = suite::introspect(server, snapshot, &Wanted { full, tools, most, shapes });
     if agents {
         let _ = write!(text, "\n{}(query) - say in words what you want", BuiltinTool::NaturalLanguage.name());
     }

@@ -16,8 +16,10 @@ use plugbay_core::{
 
 use crate::{
     destination::{Route, Way},
+    gateway::Gateway,
     message::Request,
     results::{Results, Store, parts},
+    seal::Owner,
     session::Session,
 };
 
@@ -59,6 +61,32 @@ impl Fit {
         Some(Self { tool, way, filter })
     }
 
+    /// The result to learn its shape from, if it is one of the first of its tool. Only calls through plugbay's own tools are
+    /// looked at: those of listed tools stay as quick as they are.
+    pub(crate) fn learning(
+        &self,
+        session: &Session,
+        server: &ServerName,
+        answer: &Answer,
+    ) -> Option<Learning> {
+        let Answer::Response { message, head: Head { kind: Kind::Result { .. }, payload, .. }, .. } = answer
+        else {
+            return None;
+        };
+        let (payload, shapes) = (payload.clone()?, &session.gateway().shapes);
+        if matches!(self.way, CalledBy::Name) {
+            return None;
+        }
+        let tool = string_value(&self.tool)?;
+        shapes.is_wanted(server, &tool, payload.len()).then(|| Learning {
+            server: server.clone(),
+            tool: tool.into_owned(),
+            result: message.slice(payload),
+            gateway: session.gateway().clone(),
+            caller: session.caller(),
+        })
+    }
+
     /// What is to be done with the answer; `None` if it passes as it is. Most answers are short, and cost a comparison.
     pub(crate) fn wanted(&self, session: &Session, server: &ServerName, answer: &Answer) -> Option<Fitting> {
         let Answer::Response { head: Head { kind: Kind::Result { .. }, payload: Some(payload), .. }, .. } =
@@ -92,6 +120,30 @@ impl Fit {
             Some(exposure) => exposure.results.threshold(tool, listed, takes),
             None => plugbay_core::fit::ResultRules::default().threshold(tool, listed, takes),
         }
+    }
+}
+
+/// A result whose shape is to be learned.
+pub(crate) struct Learning {
+    server: ServerName,
+    tool: String,
+    result: Bytes,
+    gateway: Gateway,
+    caller: Owner,
+}
+
+impl Learning {
+    /// Learns in another thread: no answer waits for it.
+    pub(crate) fn begin(self) {
+        let Self { server, tool, result, gateway, caller } = self;
+        let (shapes, catalog) =
+            (Arc::clone(&gateway.shapes), Arc::clone(&gateway.snapshots.borrow().catalog));
+        let work = move || {
+            if let Some(entry) = catalog.get(&server).filter(|_| !is_error(&result)) {
+                shapes.learn(&server, &entry.offer, &tool, &parts::json_of(&result));
+            }
+        };
+        tokio::spawn(async move { gateway.workers.run(caller, work).await });
     }
 }
 

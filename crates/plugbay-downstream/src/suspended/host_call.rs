@@ -135,6 +135,14 @@ impl HostCall {
             observed.answered(&answer);
         }
         let Some(session) = self.session.upgrade() else { return };
+        let learning = self.fit.as_ref().and_then(|fit| fit.learning(&session, &ended.server, &answer));
+        self.deliver_to(session, ended, answer);
+        if let Some(learning) = learning {
+            learning.begin();
+        }
+    }
+
+    fn deliver_to(self, session: Arc<Session>, ended: Ended<()>, answer: Answer) {
         let fitting = self.fit.as_ref().and_then(|fit| fit.wanted(&session, &ended.server, &answer));
         if let Some(fitting) = fitting.filter(|_| !self.is_within_another()) {
             tokio::spawn(self.deliver_fitted(session, ended, answer, fitting));
