@@ -214,9 +214,10 @@ fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -
     let tools = |name: &str, _: Option<&str>| {
         let agent_tool =
             || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: Subtool::Agent };
-        let callable = suite::callable(server, name, snapshot).map(|tool| tool.map(Subtool::Server));
+        let callable = || suite::callable(server, name, snapshot).map(|tool| tool.map(Subtool::Server));
         let own = || read_result::resolved(name).map(|tool| tool.map(|()| Subtool::ReadResult));
-        callable.or_else(own).or_else(|| agent(name).then(agent_tool))
+        let ours = if name == read_result::FULL_NAME { own() } else { None };
+        ours.or_else(callable).or_else(own).or_else(|| agent(name).then(agent_tool))
     };
     let call = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
@@ -248,17 +249,25 @@ fn call_quickly(
     server: &ServerName,
 ) -> Option<Result<SuiteCall, String>> {
     snapshot.catalog.get(server)?;
-    let tools = |name: &str, _: Option<&str>| suite::callable(server, name, snapshot);
+    let tools = |name: &str, _: Option<&str>| {
+        suite::callable(server, name, snapshot).filter(|_| name != read_result::FULL_NAME)
+    };
     let call = arguments::quick_call(context.short_arguments()?, Envelope::SUITE, &tools)?;
     let target = call.tool.tool.target().clone();
     Some(inner_route(context, snapshot, &target, call, Way::Suite).map(SuiteCall::Call))
+}
+
+/// The name by which a suite's call reads parts of results.
+pub(crate) fn name_of_read_result(snapshot: &Snapshot, server: &ServerName) -> &'static str {
+    let own = BuiltinTool::ReadResult.name();
+    if suite::subtool(server, own, snapshot).is_ok() { read_result::FULL_NAME } else { own }
 }
 
 /// What a name within a suite leads to.
 #[derive(Clone)]
 enum Subtool<'s> {
     Server(Callable<'s>),
-    /// plugbay's own, unless the server has a tool of the name.
+    /// plugbay's own: by its full name, or if the server has no tool of the name.
     ReadResult,
     Agent,
 }

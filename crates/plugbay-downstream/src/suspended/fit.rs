@@ -15,6 +15,7 @@ use plugbay_core::{
 };
 
 use crate::{
+    builtin::suite,
     destination::{Route, Way},
     gateway::Gateway,
     message::Request,
@@ -42,6 +43,16 @@ enum CalledBy {
     Execute(Bytes),
     /// With the `call` of a suite of this name, as a JSON string.
     Suite(Bytes),
+}
+
+impl CalledBy {
+    /// The name of `read_result` for such a call.
+    fn read_result(&self, session: &Session, server: &ServerName) -> &'static str {
+        match self {
+            Self::Suite(_) => suite::name_of_read_result(&session.snapshot(), server),
+            Self::Name | Self::Execute(_) => BuiltinTool::ReadResult.name(),
+        }
+    }
 }
 
 impl Fit {
@@ -109,7 +120,8 @@ impl Fit {
         let schema =
             matches!(self.way, CalledBy::Name).then(|| output_schema(session, server, &tool)).flatten();
         let tool = name::expose(server, &tool, layout.name_limit).into();
-        Some(Fitting { tool, threshold, schema, way: self.way.clone(), filter: self.filter.clone() })
+        let read = self.way.read_result(session, server);
+        Some(Fitting { tool, threshold, schema, way: self.way.clone(), read, filter: self.filter.clone() })
     }
 
     fn threshold(&self, session: &Session, server: &ServerName, tool: &str) -> Option<usize> {
@@ -171,6 +183,8 @@ pub(crate) struct Fitting {
     /// The schema against which the host may check the result.
     schema: Option<CompiledSchema>,
     way: CalledBy,
+    /// The name of `read_result`.
+    read: &'static str,
     filter: Option<Arc<str>>,
 }
 
@@ -267,13 +281,12 @@ impl Fitting {
 
     /// The last line of an outline: how a model reads on, in the form in which it has made the call.
     fn closing(&self, handle: Handle) -> String {
-        closing(&self.way, handle)
+        closing(&self.way, self.read, handle)
     }
 }
 
-fn closing(way: &CalledBy, handle: Handle) -> String {
-    let (read, arguments) =
-        (BuiltinTool::ReadResult.name(), format!(r#"{{"result":"{handle}","lines":"1-80"}}"#));
+fn closing(way: &CalledBy, read: &str, handle: Handle) -> String {
+    let arguments = format!(r#"{{"result":"{handle}","lines":"1-80"}}"#);
     let quoted = |name: &Bytes| string_value(name).map(Cow::into_owned).unwrap_or_default();
     let reads = match way {
         CalledBy::Name => format!("{read} {arguments}"),
