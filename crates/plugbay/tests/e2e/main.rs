@@ -14,6 +14,7 @@ mod peers;
 mod remote;
 mod renewed;
 mod resources;
+mod results;
 mod scopes;
 mod scripts;
 mod skills;
@@ -34,6 +35,7 @@ use crate::{
     remote::check_remote,
     renewed::{After, check_renewed},
     resources::{check_definitions, check_shelf},
+    results::check_handles,
     scopes::check_memory_of_sessions,
     scripts::check_script,
     skills::check_skills,
@@ -102,6 +104,16 @@ mod packaging {
 
     tests! {
         every_package_works_as_an_mcp_server: check_script("../packaging/check.sh", &[]);
+    }
+}
+
+/// A result of 300 KB goes from one tool to the next by its handle.
+mod handles {
+    use super::*;
+
+    tests! {
+        typescript_sdk_1: check_handles(TypeScript1, Legacy);
+        typescript_sdk_2_modern: check_handles(TypeScript2, Modern);
     }
 }
 
