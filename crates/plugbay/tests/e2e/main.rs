@@ -75,6 +75,10 @@ mod real_hosts {
             "hosts.sh",
             &["--measure", "--pinned", "--host", "claude-code", "--part", "opening", "--part", "deferral"],
         );
+        claude_code_and_gemini_cli_pass_a_result_on: check_script(
+            "hosts.sh",
+            &["--host", "claude-code", "--host", "gemini-cli", "--scenario", "handle"],
+        );
         the_plugin_for_claude_code: check_script("plugin.sh", &[]);
         setup_of_four_hosts_and_back: check_script("setup-hosts.sh", &["--host", "claude-code"]);
     }
