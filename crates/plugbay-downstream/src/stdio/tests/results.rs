@@ -1,5 +1,8 @@
 //! Large results: outlines and handles, what is read of them, and handles as arguments.
 
+mod shapes;
+mod tasks;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -440,56 +443,6 @@ async fn values_of_a_filter_that_are_large_are_a_result_of_their_own() {
         again.contains("row number 0") && again.contains("r_") && again.len() < 20_000 && !failed,
         "{again}"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_shape_of_results_is_learned_and_shown_without_any_value() {
-    let rows = |name: &str| {
-        text_result(&json!([{ "id": 7, "owner": { (name): "s3cret" }, "tags": ["x"] }]).to_string())
-    };
-    let shape = "result: {id: int, owner: {[key]: string}, tags: string[]}[]";
-    let mut harness = in_mode(Mode::Search).await;
-    for name in ["alice@example.org", "bob", "carol"] {
-        called(&mut harness, &rows(name)).await;
-        harness.workers_idle().await;
-    }
-    let (described, _) = told(&mut harness, "describe_tool", json!({ "name": "s__read" })).await;
-    assert!(described.ends_with(&format!("\n{shape}")), "{described}");
-    assert!(!described.contains("bob") && !described.contains("s3cret"), "{described}");
-    let (other, _) = told(&mut harness, "describe_tool", json!({ "name": "s__write" })).await;
-    assert!(!other.contains("result:"), "{other}");
-
-    let mut harness = in_mode(Mode::Suite).await;
-    for name in ["alice@example.org", "bob", "carol"] {
-        let call = json!({ "action": "call", "subtool": "read", "args": {} });
-        harness.say(tool_call(1, "s_suite", &call)).await;
-        harness.forwarded().await.answer(rows(name));
-        harness.hear().await;
-        harness.workers_idle().await;
-    }
-    for wanted in [json!({ "action": "introspect", "detail": true }), json!({ "names": ["read"] })] {
-        let (told, _) = told(&mut harness, "s_suite", wanted).await;
-        assert!(told.contains(shape), "{told}");
-    }
-    let (brief, _) = told(&mut harness, "s_suite", json!({ "action": "introspect" })).await;
-    assert!(!brief.contains("result:"), "{brief}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn results_of_listed_tools_and_errors_teach_nothing() {
-    let rows = text_result(r#"[{"id": 1}]"#);
-    let mut harness = in_mode(Mode::All).await;
-    for _ in 0..3 {
-        harness.say(tool_call(1, "s__read", &json!({}))).await;
-        harness.forwarded().await.answer(&rows);
-        harness.hear().await;
-        let mut error = rows.clone();
-        error["isError"] = true.into();
-        called(&mut harness, &error).await;
-        harness.workers_idle().await;
-    }
-    let (described, _) = told(&mut harness, "describe_tool", json!({ "name": "s__read" })).await;
-    assert!(!described.contains("result:"), "{described}");
 }
 
 #[tokio::test(start_paused = true)]

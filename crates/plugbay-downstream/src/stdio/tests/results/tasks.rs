@@ -1,0 +1,1 @@
+//! Large results of tasks.
