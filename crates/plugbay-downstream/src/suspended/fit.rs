@@ -11,7 +11,8 @@ use plugbay_core::{
     name::{self, ServerName},
     reference::Handle,
     surface::BuiltinTool,
-    wire::{Head, Kind, Members, string_value, write},
+    task::{Task, TaskRole},
+    wire::{Frame, Head, Kind, Members, Span, string_value},
 };
 
 use crate::{
@@ -32,6 +33,8 @@ pub(crate) struct Fit {
     way: CalledBy,
     /// A jq filter for the result.
     filter: Option<Arc<str>>,
+    /// The answer describes a modern task, in which the result is.
+    in_task: bool,
 }
 
 /// How the host has called the tool: so it can call `read_result` as well.
@@ -56,10 +59,12 @@ impl CalledBy {
 }
 
 impl Fit {
-    /// `None` for a request that calls no tool.
-    pub(crate) fn of(request: &Request, route: &Route) -> Option<Self> {
-        if request.method() != b"tools/call" {
-            return None;
+    /// `None` for a request that neither calls a tool nor asks for the result of a task.
+    pub(crate) fn of(session: &Session, request: &Request, route: &Route) -> Option<Self> {
+        match request.method() {
+            b"tools/call" => {}
+            b"tasks/result" | b"tasks/get" => return Self::of_task(session, request, route),
+            _ => return None,
         }
         let (name, tool) = (request.name.clone()?, route.subject.as_ref()?.1.clone());
         let outer = || request.message.slice(name);
@@ -69,7 +74,37 @@ impl Fit {
             Some(Way::Plain) | None => CalledBy::Name,
         };
         let filter = route.inner.as_ref().and_then(|inner| inner.filter.clone());
-        Some(Self { tool, way, filter })
+        Some(Self { tool, way, filter, in_task: false })
+    }
+
+    /// That of the call which began the task. A legacy task has its result alone in an answer.
+    fn of_task(session: &Session, request: &Request, route: &Route) -> Option<Self> {
+        let (TaskRole::About(id) | TaskRole::Await(id)) = route.role.task_role() else { return None };
+        let tasks = &session.gateway().suspended.task_fits;
+        let fit = tasks.find(session.result_store().owner, &route.server, &id)?;
+        let in_task = request.method() == b"tasks/get";
+        Some(Self { in_task, ..fit })
+    }
+
+    /// Whether the call was answered by a task. If it was made by one of plugbay's own tools, that is remembered.
+    pub(crate) fn is_task(&self, session: &Session, server: &ServerName, answer: &Answer) -> bool {
+        let Answer::Response { message, head, .. } = answer else { return false };
+        let Some(task) = Task::begun(message, head) else { return false };
+        if !matches!(self.way, CalledBy::Name) {
+            let owner = session.result_store().owner;
+            session.gateway().suspended.task_fits.remember(owner, server, &task.id, self.clone());
+        }
+        true
+    }
+
+    /// Where the result of the tool is in an answer.
+    fn place(&self, answer: &Answer) -> Option<Span> {
+        let Answer::Response { message, head, .. } = answer else { return None };
+        let (Kind::Result { .. }, Some(payload)) = (&head.kind, &head.payload) else { return None };
+        if !self.in_task {
+            return Some(payload.clone());
+        }
+        Task::told(message, head)?.result.filter(|result| message[result.start] == b'{')
     }
 
     /// The result to learn its shape from, if it is one of the first of its tool. Only calls through plugbay's own tools are
@@ -80,19 +115,16 @@ impl Fit {
         server: &ServerName,
         answer: &Answer,
     ) -> Option<Learning> {
-        let Answer::Response { message, head: Head { kind: Kind::Result { .. }, payload, .. }, .. } = answer
-        else {
-            return None;
-        };
-        let (payload, shapes) = (payload.clone()?, &session.gateway().shapes);
         if matches!(self.way, CalledBy::Name) {
             return None;
         }
+        let Answer::Response { message, .. } = answer else { return None };
+        let (place, shapes) = (self.place(answer)?, &session.gateway().shapes);
         let tool = string_value(&self.tool)?;
-        shapes.is_wanted(server, &tool, payload.len()).then(|| Learning {
+        shapes.is_wanted(server, &tool, place.len()).then(|| Learning {
             server: server.clone(),
             tool: tool.into_owned(),
-            result: message.slice(payload),
+            result: message.slice(place),
             gateway: session.gateway().clone(),
             caller: session.caller(),
         })
@@ -100,20 +132,17 @@ impl Fit {
 
     /// What is to be done with the answer; `None` if it passes as it is. Most answers are short, and cost a comparison.
     pub(crate) fn wanted(&self, session: &Session, server: &ServerName, answer: &Answer) -> Option<Fitting> {
-        let Answer::Response { head: Head { kind: Kind::Result { .. }, payload: Some(payload), .. }, .. } =
-            answer
-        else {
-            return None;
-        };
+        let Answer::Response { head: Head { payload: Some(payload), .. }, .. } = answer else { return None };
         if payload.len() <= LEAST_THRESHOLD && self.filter.is_none() {
             return None;
         }
+        let place = self.place(answer)?;
         if matches!(self.way, CalledBy::Name) && !is_for_listed(session, server) {
             return None;
         }
         let tool = string_value(&self.tool)?;
         let threshold = self.threshold(session, server, &tool);
-        if threshold.is_none_or(|threshold| payload.len() <= threshold) && self.filter.is_none() {
+        if threshold.is_none_or(|threshold| place.len() <= threshold) && self.filter.is_none() {
             return None;
         }
         let layout = Arc::clone(&session.gateway().snapshots.borrow().layout);
@@ -121,7 +150,8 @@ impl Fit {
             matches!(self.way, CalledBy::Name).then(|| output_schema(session, server, &tool)).flatten();
         let tool = name::expose(server, &tool, layout.name_limit).into();
         let read = self.way.read_result(session, server);
-        Some(Fitting { tool, threshold, schema, way: self.way.clone(), read, filter: self.filter.clone() })
+        let (way, filter) = (self.way.clone(), self.filter.clone());
+        Some(Fitting { place, tool, threshold, schema, way, read, filter })
     }
 
     fn threshold(&self, session: &Session, server: &ServerName, tool: &str) -> Option<usize> {
@@ -132,6 +162,13 @@ impl Fit {
             Some(exposure) => exposure.results.threshold(tool, listed, takes),
             None => plugbay_core::fit::ResultRules::default().threshold(tool, listed, takes),
         }
+    }
+}
+
+#[cfg(test)]
+impl Fit {
+    pub(super) fn any() -> Self {
+        Self { tool: Bytes::new(), way: CalledBy::Name, filter: None, in_task: false }
     }
 }
 
@@ -176,6 +213,8 @@ fn output_schema(session: &Session, server: &ServerName, tool: &str) -> Option<C
 /// What is to be done with the result of a call.
 #[derive(Debug)]
 pub(crate) struct Fitting {
+    /// Where the result is in the answer.
+    place: Span,
     /// The tool as the host knows it.
     tool: Arc<str>,
     /// An answer of more bytes is replaced by its outline.
@@ -199,16 +238,13 @@ impl Fitting {
     /// answer stays as it was.
     pub(crate) async fn apply(self, session: &Arc<Session>, answer: Answer) -> Fitted {
         let Answer::Response { message, head, era } = answer else { return Fitted { answer, stored: None } };
-        let (Kind::Result { id }, Some(payload)) = (&head.kind, &head.payload) else {
-            return Fitted { answer: Answer::Response { message, head, era }, stored: None };
-        };
-        let (id, result) = (message.slice(id.clone()), message.slice(payload.clone()));
+        let (place, result) = (self.place.clone(), message.slice(self.place.clone()));
         let made = match self.filter.clone() {
             Some(filter) if !is_error(&result) => self.filtered(session, result, &filter).await,
             _ => self.outlined(session, result).await,
         };
         let replaced = made.and_then(|(result, stored)| {
-            let message = write::result(&id, &result);
+            let message = Frame::edited(&message, &[(place, &result)]).into_bytes();
             let head = Head::read(&message).ok()?;
             Some(Fitted { answer: Answer::Response { message, head, era }, stored })
         });
