@@ -142,9 +142,19 @@ impl<'a> ToolResult<'a> {
         texts.map(Span::len).sum::<usize>().max(self.structured.as_ref().map_or(0, Span::len))
     }
 
+    /// Whether `structuredContent` only wraps the text: `{"result": "the text"}`. Many servers do so for tools that return text.
+    fn is_wrapped_text(&self) -> bool {
+        let Some(structured) = self.structured() else { return false };
+        let mut texts = self.blocks.iter().filter_map(|block| block.text.as_ref());
+        match (texts.next(), texts.next(), only_member(structured)) {
+            (Some(text), None, Some(member)) => structured[member] == self.json[text.clone()],
+            _ => false,
+        }
+    }
+
     /// The value of the result, as JSON text. It is the first of these that there is:
     ///
-    /// 1. `structuredContent`, unless it is `null`;
+    /// 1. `structuredContent`, unless it is `null`, or an object whose only member is the text itself;
     /// 2. the text of the only text item, if it is JSON, else as a string;
     /// 3. for several text items: an array of their values if each is JSON, else all lines as one string;
     /// 4. the `content` as it is: images, links and the like;
@@ -152,7 +162,7 @@ impl<'a> ToolResult<'a> {
     ///
     /// A resource that is embedded as text is a text item.
     pub fn value(&self) -> Cow<'a, [u8]> {
-        if let Some(structured) = self.structured() {
+        if let Some(structured) = self.structured().filter(|_| !self.is_wrapped_text()) {
             return Cow::Borrowed(structured);
         }
         let Some(content) = self.content.clone() else { return Cow::Borrowed(b"null") };
@@ -167,6 +177,19 @@ impl<'a> ToolResult<'a> {
             Err(texts) => string(&texts.join("\n")),
         }
     }
+}
+
+/// The value of the only member of an object.
+pub(crate) fn only_member(object: &[u8]) -> Option<Span> {
+    let mut cursor = Cursor::new(object, 0);
+    let mut walk = Walk::open(&mut cursor, b'{', 0).ok()?;
+    if !walk.advance(&mut cursor).ok()? {
+        return None;
+    }
+    cursor.string().ok()?;
+    cursor.expect(b':').ok()?;
+    let value = cursor.checked_value().ok()?;
+    (cursor.peek() == Ok(b'}')).then_some(value)
 }
 
 /// [`ToolResult::value`] of a result; `null` if it is none.
@@ -205,6 +228,9 @@ mod tests {
             r#"{ "n": 1.10 }"#,
         );
         check(r#"{"content":[{"type":"text","text":"yes"}],"structuredContent":null}"#, r#""yes""#);
+        check(r#"{"content":[{"type":"text","text":"[1]"}],"structuredContent":{"result":"[1]"}}"#, "[1]");
+        let other = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":{"result":"a","n":1}}"#;
+        check(other, r#"{"result":"a","n":1}"#);
     }
 
     #[test]

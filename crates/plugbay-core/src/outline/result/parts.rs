@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::Readable;
 use crate::{
     text::{string_start, string_text},
-    tool_result::{Block, ToolResult},
-    wire::{Cursor, Span, Walk, skip},
+    tool_result::{Block, ToolResult, only_member},
+    wire::{Span, skip},
 };
 
 /// A text of at most so many bytes stays, unless there are many.
@@ -82,18 +82,6 @@ fn same(texts: &[&[u8]], structured: &[u8]) -> Same {
         }
         _ => Same::No,
     }
-}
-
-fn only_member(object: &[u8]) -> Option<Span> {
-    let mut cursor = Cursor::new(object, 0);
-    let mut walk = Walk::open(&mut cursor, b'{', 0).ok()?;
-    if !walk.advance(&mut cursor).ok()? {
-        return None;
-    }
-    cursor.string().ok()?;
-    cursor.expect(b':').ok()?;
-    let value = cursor.checked_value().ok()?;
-    (cursor.peek() == Ok(b'}')).then_some(value)
 }
 
 /// Whether a quoted text is this JSON, but for white space; told from its beginning.
