@@ -10,7 +10,7 @@ use plugbay_core::{
     outline::{self, Excerpt, OUTLINE_TOKENS, Outline},
     reference::Handle,
     size_limit,
-    surface::BuiltinTool,
+    surface::{BuiltinTool, suite},
     wire::Members,
 };
 use serde_json::json;
@@ -39,14 +39,11 @@ static SCHEMA: LazyLock<Arc<CompiledSchema>> = LazyLock::new(|| {
     Arc::new(CompiledSchema::new(schema.map_or(b"{}", |schema| &definition[schema])))
 });
 
-/// Its name in the suite of a server that has a tool `read_result` of its own. It means this one everywhere.
-pub(crate) const FULL_NAME: &str = "plugbay__read_result";
-
 /// `read_result` as a tool that another one calls.
 pub(super) fn resolved(name: &str) -> Option<ResolvedTool<()>> {
     let own = BuiltinTool::ReadResult.name();
     let is_alike = || name.len() <= 2 * own.len() && folded(name) == folded(own);
-    let exact = name == own || name == FULL_NAME;
+    let exact = name == own || name == suite::READ_RESULT;
     (exact || is_alike()).then(|| ResolvedTool {
         name: own.to_owned(),
         exact,

@@ -168,8 +168,9 @@ fn introspected(
     let full = *detail || !names.is_empty();
     let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
     let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
-    let shapes = Some(&*session.gateway().shapes);
-    let mut text = suite::introspect(server, snapshot, &Wanted { full, tools, most, shapes });
+    let on_results = |tool: &str| session.gateway().shapes.line(server, &snapshot.catalog, tool);
+    let wanted = Wanted { full, tools, most };
+    let mut text = suite::introspect_with(server, snapshot, &wanted, &on_results);
     if agents {
         let _ = write!(text, "\n{}(query) - say in words what you want", BuiltinTool::NaturalLanguage.name());
     }
@@ -216,7 +217,7 @@ fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -
             || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: Subtool::Agent };
         let callable = || suite::callable(server, name, snapshot).map(|tool| tool.map(Subtool::Server));
         let own = || read_result::resolved(name).map(|tool| tool.map(|()| Subtool::ReadResult));
-        let ours = if name == read_result::FULL_NAME { own() } else { None };
+        let ours = if name == suite::READ_RESULT { own() } else { None };
         ours.or_else(callable).or_else(own).or_else(|| agent(name).then(agent_tool))
     };
     let call = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
@@ -250,17 +251,11 @@ fn call_quickly(
 ) -> Option<Result<SuiteCall, String>> {
     snapshot.catalog.get(server)?;
     let tools = |name: &str, _: Option<&str>| {
-        suite::callable(server, name, snapshot).filter(|_| name != read_result::FULL_NAME)
+        suite::callable(server, name, snapshot).filter(|_| name != suite::READ_RESULT)
     };
     let call = arguments::quick_call(context.short_arguments()?, Envelope::SUITE, &tools)?;
     let target = call.tool.tool.target().clone();
     Some(inner_route(context, snapshot, &target, call, Way::Suite).map(SuiteCall::Call))
-}
-
-/// The name by which a suite's call reads parts of results.
-pub(crate) fn name_of_read_result(snapshot: &Snapshot, server: &ServerName) -> &'static str {
-    let own = BuiltinTool::ReadResult.name();
-    if suite::subtool(server, own, snapshot).is_ok() { read_result::FULL_NAME } else { own }
 }
 
 /// What a name within a suite leads to.

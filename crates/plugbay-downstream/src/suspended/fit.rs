@@ -10,13 +10,12 @@ use plugbay_core::{
     fit::LEAST_THRESHOLD,
     name::{self, ServerName},
     reference::Handle,
-    surface::BuiltinTool,
+    surface::{BuiltinTool, suite},
     task::{Task, TaskRole},
     wire::{Frame, Head, Kind, Members, Span, string_value},
 };
 
 use crate::{
-    builtin::suite,
     destination::{Route, Way},
     gateway::Gateway,
     message::Request,
@@ -52,7 +51,7 @@ impl CalledBy {
     /// The name of `read_result` for such a call.
     fn read_result(&self, session: &Session, server: &ServerName) -> &'static str {
         match self {
-            Self::Suite(_) => suite::name_of_read_result(&session.snapshot(), server),
+            Self::Suite(_) => suite::read_result_name(server, &session.snapshot()),
             Self::Name | Self::Execute(_) => BuiltinTool::ReadResult.name(),
         }
     }
