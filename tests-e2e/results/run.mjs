@@ -37,8 +37,8 @@ const ERRANDS = [
     ["one function of a source file of 40 KB", [read("large.js")], [read("large.js"), part({ lines: "400-440" })]],
     ["one function of a source file of 24 KB", [read("small.js")], [read("small.js"), part({ lines: "200-240" })]],
     ["all of a source file of 24 KB", [read("small.js")], [read("small.js"), ...pages(1)]],
-    ["all of a source file of 40 KB", [read("large.js")], [read("large.js"), ...pages(1)]],
-    ["all of a log of 300 KB", [read("app.log")], [read("app.log"), ...pages(8)]],
+    ["all of a source file of 40 KB", [read("large.js")], [read("large.js"), ...pages(2)]],
+    ["all of a log of 300 KB", [read("app.log")], [read("app.log"), ...pages(15)]],
     ["a source file of 8 KB", [read("tiny.js")], [read("tiny.js")]],
 ];
 

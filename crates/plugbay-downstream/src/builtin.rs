@@ -155,9 +155,10 @@ fn described(session: &Session, snapshot: &Snapshot, names: &[String]) -> Reply 
 }
 
 /// The definition of a tool, and below it the shape of its results, if that is known.
-fn with_shape(definition: String, session: &Session, snapshot: &Snapshot, target: &Target) -> String {
+fn with_shape(mut definition: String, session: &Session, snapshot: &Snapshot, target: &Target) -> String {
     let shape = session.gateway().shapes.line(&target.server, &snapshot.catalog, &target.tool);
-    shape.map_or(definition.clone(), |shape| format!("{definition}\n{shape}"))
+    definition.extend(shape.map(|shape| format!("\n{shape}")));
+    definition
 }
 
 /// Why `execute_tool` calls nothing.

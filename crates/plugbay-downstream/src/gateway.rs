@@ -37,10 +37,7 @@ pub struct Gateway {
     /// The calls of all hosts.
     pub suspended: Arc<SuspendedCalls>,
     pub host_events: HostEvents,
-    /// Counts the tools that are used, if the settings want it.
-    pub usage_counts: Arc<UsageCounts>,
-    /// The tools used most so far, for a new conversation.
-    pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
+    pub usage: ToolUsage,
     /// The hosts that are connected.
     pub connected_hosts: ConnectedHosts,
     /// The embedding table for search.
@@ -59,6 +56,15 @@ pub struct Gateway {
     pub session_views: Option<SessionViews>,
     /// The sender of the requests; over HTTP each session has its own.
     pub principal: Principal,
+}
+
+/// Which tools are used.
+#[derive(Clone)]
+pub struct ToolUsage {
+    /// Counts the tools that are used, if the settings want it.
+    pub counts: Arc<UsageCounts>,
+    /// The tools used most so far, for a new conversation.
+    pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
 }
 
 /// What becomes known of hosts.

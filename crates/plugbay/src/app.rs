@@ -25,7 +25,7 @@ use plugbay_core::{
     scope::{Scope, ScopeChoice},
     surface::Snapshot,
 };
-use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews};
+use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews, ToolUsage};
 use plugbay_telemetry::{GatewayState, Telemetry};
 use plugbay_upstream::{
     Attached, Condition, Instances, Observer, Pool, ServerHandle, ServerSet, SessionFile, Sharing, Status,
@@ -192,8 +192,10 @@ impl App {
                 first_list: Arc::default(),
                 switched,
             },
-            usage_counts: Arc::clone(&usage.counts),
-            learned: Arc::clone(&usage).learned(publisher.snapshots()),
+            usage: ToolUsage {
+                counts: Arc::clone(&usage.counts),
+                learned: Arc::clone(&usage).learned(publisher.snapshots()),
+            },
             connected_hosts: ConnectedHosts::default(),
             table: embeddings::table,
             ranker: Arc::default(),
