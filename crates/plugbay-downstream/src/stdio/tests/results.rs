@@ -23,15 +23,15 @@ fn snapshot(mode: Mode, results: ResultRules) -> Snapshot {
 }
 
 /// The same with further tools.
-fn snapshot_with(more: &[&str], mode: Mode, results: ResultRules) -> Snapshot {
+fn snapshot_with(further: &[&str], mode: Mode, results: ResultRules) -> Snapshot {
     let write = json!({ "type": "object", "properties": {
         "path": { "type": "string" }, "text": { "type": "string" }, "list": { "type": "array" }, "any": {} } });
     let tools = [
         json!({ "name": "read", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true } }),
         json!({ "name": "write", "inputSchema": write }),
     ];
-    let more = more.iter().map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }));
-    let tools: Vec<Value> = tools.into_iter().chain(more).collect();
+    let further = further.iter().map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }));
+    let tools: Vec<Value> = tools.into_iter().chain(further).collect();
     let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).unwrap());
     let offer = Offer::new(Era::Legacy, None, None, tools.collect());
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));

@@ -73,13 +73,13 @@ async fn a_modern_tasks_result_has_an_outline_within_the_task() {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::Search));
     harness.say(with_tasks("tools/call", execute())).await;
     let begun = json!({ "resultType": "task", "taskId": "1", "status": "working" });
-    harness.forwarded().await.answer_modern(&begun.to_string());
+    harness.forwarded().await.answer_modern(begun.to_string());
     assert_eq!(harness.hear().await["result"]["taskId"], "s__1");
     for (status, result) in [("working", None), ("completed", Some(text_result(&page())))] {
         harness.say(with_tasks("tasks/get", json!({ "taskId": "s__1" }))).await;
         let mut task = json!({ "resultType": "complete", "taskId": "1", "status": status });
         task.as_object_mut().unwrap().extend(result.clone().map(|result| ("result".to_owned(), result)));
-        harness.forwarded().await.answer_modern(&task.to_string());
+        harness.forwarded().await.answer_modern(task.to_string());
         let answer = harness.hear().await;
         assert_eq!(
             (&answer["result"]["taskId"], &answer["result"]["status"]),
