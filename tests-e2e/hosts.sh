@@ -17,10 +17,10 @@
 #
 # One that CI can afford: tests-e2e/hosts.sh --host claude-code --scenario search
 . "$(dirname -- "$0")/common.sh"
-need packages
+need packages measure
 program=run.mjs
 for word; do
     [ "$word" != --measure ] || program=measure/run.mjs
 done
-[ $program = run.mjs ] || need py2 measure
+[ $program = run.mjs ] || need py2
 exec node "$here/hosts/$program" "$@"

@@ -4,7 +4,8 @@
 //
 // PLAN:   {"sdk": "v1" | "v2", "era": "legacy" | "modern",
 //          "command", "args", "env", "cwd", or instead of these "url" and "type": "http" | "sse",
-//          "expect": [names that must be listed], "calls": [{"name", "arguments"}],
+//          "expect": [names that must be listed], "calls": [{"name", "arguments"}], in which HANDLE stands for the last handle
+//          of a stored result that was shown,
 //          "afterwards": [names that must be listed after the calls],
 //          "look": {"reads": [uris], "prompts": [{"name", "arguments"}], "completions": [params]}}
 // prints: {"version", "era", "tools": [definitions], "results": [{"result", "progress"} | {"error", "progress"}],
@@ -28,7 +29,7 @@ try {
     const tools = await listUntil(plan.expect);
     const results = [];
     for (const call of plan.calls) {
-        results.push(await callTool(call));
+        results.push(await callTool(withHandle(call, results)));
     }
     await listUntil(plan.afterwards ?? []);
     const era = client.getProtocolEra?.() ?? "legacy";
@@ -37,6 +38,11 @@ try {
     process.stdout.write(JSON.stringify({ version, era, tools, results, looked }));
 } finally {
     await client.close();
+}
+
+function withHandle(call, results) {
+    const handles = JSON.stringify(results).match(/r_[\w-]{22}/g) ?? [];
+    return JSON.parse(JSON.stringify(call).replaceAll("HANDLE", handles.at(-1)));
 }
 
 function v1() {

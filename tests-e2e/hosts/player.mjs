@@ -2,7 +2,7 @@
 //
 // A step: { tool, input, field, result, absent, now }
 //   tool    how the name of the tool ends that must be offered in this turn
-//   input   what it is called with
+//   input   what it is called with, or a function that makes it of the results so far
 //   field   in a host that runs code: what is read from the result, which must be a value and no text
 //   result  what its result must contain: a string, or a regular expression
 //   absent  endings of names that must not be offered in this turn
@@ -17,6 +17,7 @@ export class Player {
     #search;
     #waiting;
     #calls = 0;
+    #results = [];
     #next = 0;
     #searches = 0;
 
@@ -41,7 +42,7 @@ export class Player {
         const step = this.#steps[this.#next];
         if (!step) return this.#end();
         const tool = ending(turn.tools, step.tool);
-        if (tool && !tool.deferred) return this.#call(record, tool, step.input ?? {}, step);
+        if (tool && !tool.deferred) return this.#call(record, tool, this.#input(step), step);
         const finder = !step.now && this.#search && turn.tools.find(({ name }) => name === this.#search.tool);
         if (finder && this.#searches < MOST_SEARCHES) {
             this.#searches += 1;
@@ -70,17 +71,23 @@ export class Player {
         if (waiting) {
             const result = turn.results.find(({ id }) => id === waiting.id);
             record.result = result?.text;
+            record.isOfStep = waiting.step !== undefined;
             if (!result) return `no result of ${waiting.name}`;
             const { result: expected } = waiting.step ?? {};
             if (result.failed) return `${waiting.name} failed: ${result.text.slice(0, 300)}`;
             if (!contains(result.text, expected)) return `the result lacks ${expected}: ${result.text.slice(0, 300)}`;
-            if (waiting.step) this.#advance();
+            if (waiting.step) this.#advance(result.text);
         }
         const unwanted = (this.#steps[this.#next]?.absent ?? []).find((name) => ending(turn.tools, name));
         return unwanted && `${unwanted} is offered`;
     }
 
-    #advance() {
+    #input({ input = {} }) {
+        return typeof input === "function" ? input(this.#results) : input;
+    }
+
+    #advance(result) {
+        this.#results.push(result);
         this.#next += 1;
         this.#searches = 0;
     }
@@ -90,6 +97,7 @@ export class Player {
         const id = `call_${this.#calls}`;
         this.#waiting = { id, name: tool.name, step };
         record.called = tool.name;
+        if (step) record.input = input;
         return { call: { tool, input, id, field: step?.field } };
     }
 

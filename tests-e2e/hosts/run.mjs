@@ -43,13 +43,15 @@ for (const host of options.host.map(hostCalled)) {
 console.log(summary(played));
 process.exit(played.length === 0 ? 3 : played.every(({ passed }) => passed) ? 0 : 1);
 
-async function play(host, program, name, { server, steps }) {
+async function play(host, program, name, { server, steps, problem }) {
     const home = newHome();
     const log = join(home, "messages.jsonl");
     const player = new Player(steps, host.search);
     const real = server({ plugbay: resolve(options.plugbay), peers: process.env.PLUGBAY_E2E_DIR, home });
     const { requests, ...ended } = await drive(host, program, { home, servers: [tapped(log, real)], player });
-    const outcome = { passed: player.passed, turns: player.turns, ...ended, observed: observed(log) };
+    const wrong = player.passed ? problem?.({ home, turns: player.turns }) : undefined;
+    if (wrong) console.log(`${host.name}, ${name}: ${wrong}`);
+    const outcome = { passed: player.passed && !wrong, turns: player.turns, ...ended, observed: observed(log) };
     if (options.keep) keep(`${host.name}-${name}`, { outcome, requests });
     return outcome;
 }

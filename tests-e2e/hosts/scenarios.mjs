@@ -1,7 +1,10 @@
 // What the model does in each scenario, and in front of which server. See player.mjs for what a step is.
 
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+
+import { count } from "./measure/tokens.mjs";
 
 import { writeJson } from "./host/files.mjs";
 
@@ -50,6 +53,21 @@ export const SCENARIOS = {
     // For hosts that never list again: the result names the tools, and another tool calls them.
     "activate-through": plugbay("activate", [{ ...ACTIVATE[0], result: CALC.tool }, execute(CALC)]),
 
+    // A result of 300 KB goes to the next tool by its handle: the bytes arrive, for at most 400 tokens in all.
+    handle: {
+        ...plugbay("search", [
+            execute({ tool: "files__read_text_file", input: { path: "app.log" }, result: /r_[\w-]{22}/ }),
+            {
+                ...execute({ tool: "files__write_file", result: "copy.log" }),
+                input: ([outline]) => ({
+                    name: "files__write_file",
+                    arguments: { path: "copy.log", content: { $result: outline.match(/r_[\w-]{22}/)[0] } },
+                }),
+            },
+        ], files),
+        problem: unequal,
+    },
+
     // And they are gone in the turn after it is put away.
     deactivate: plugbay("activate", [
         ...ACTIVATE,
@@ -92,6 +110,31 @@ function usual({ plugbay, peers }) {
     const index = join(peers, "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     const everything = { command: process.execPath, args: [index] };
     return { calc: sample("calc"), clock: sample("clock"), notes: sample("notes"), everything };
+}
+
+// A server for the folder in which the host works, which has a log. Some hosts give it that folder as a root.
+function files({ peers, home }) {
+    const folder = join(home, "work");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "app.log"), log());
+    const index = join(peers, "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
+    return { files: { command: process.execPath, args: [index, folder], cwd: folder } };
+}
+
+function log() {
+    const line = (_, n) => `2026-01-02T03:04:${String(n % 60).padStart(2, "0")}Z INFO "job ${n}" done in ${(n * 13) % 997} ms\té\\x\n`;
+    return Array.from({ length: 5600 }, line).join("").slice(0, 300_000);
+}
+
+// The copy is no copy, or the model had to read and write too much for it.
+function unequal({ home, turns }) {
+    const [from, to] = ["app.log", "copy.log"].map((name) => readFileSync(join(home, "work", name), "utf8"));
+    if (from !== to) return `the copy has ${to.length} characters, the log ${from.length}`;
+    // What the host finds its deferred tools with does not count.
+    const texts = turns.flatMap(({ isOfStep, result, input }) => [isOfStep ? result : "", input ? JSON.stringify(input) : ""]);
+    const tokens = texts.reduce((sum, text) => sum + count(text), 0);
+    console.log(`${from.length} characters were copied for ${tokens} tokens`);
+    return tokens > 400 ? `the copy cost ${tokens} tokens` : undefined;
 }
 
 function probe(steps) {

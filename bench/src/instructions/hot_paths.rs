@@ -9,8 +9,11 @@ use plugbay_core::catalog::{Catalog, Change, Offer, Tool};
 use plugbay_core::era::Era;
 use plugbay_core::exposure::Mode;
 use plugbay_core::name::ServerName;
+use plugbay_core::outline::{OUTLINE_TOKENS, OutputSchema, Replacement, replace};
 use plugbay_core::search::{EmbeddingTable, Engine};
+use plugbay_core::shape::Shape;
 use plugbay_core::surface::{Layout, Plan, Snapshot};
+use plugbay_core::tool_result::ToolResult;
 use plugbay_core::wire::{Draft, Framer, Head, Hole, Incoming, Kind, Members, string_value};
 
 use crate::Outcome;
@@ -20,13 +23,15 @@ use crate::stub::{LEDGER_TOOL, definitions, ledger_arguments};
 
 /// The paths that can be run, and how often for a count: what differs from run to run, such as the seeds of hash tables,
 /// must not show.
-pub(crate) const PATHS: [(&str, u64); 6] = [
+pub(crate) const PATHS: [(&str, u64); 8] = [
     ("request", 2_000),
     ("answer of 1 KB", 2_000),
     ("answer of 100 KB", 200),
     ("answer of 1 MB", 40),
     ("search", 100),
     ("arguments", 2_000),
+    ("outline of 5 MB", 4),
+    ("shape of 1 KB", 1_000),
 ];
 
 const SERVERS: usize = 5;
@@ -43,8 +48,49 @@ pub(crate) fn run(args: &[String]) -> Outcome<()> {
         "answer of 1 MB" => answer(times, 1_000_000),
         "search" => search(times),
         "arguments" => check(times),
+        "outline of 5 MB" => outline(times, 5_000_000),
+        "shape of 1 KB" => shape(times, 1_000),
         _ => Err(format!("there is no path {path}").into()),
     }
+}
+
+/// Rows of JSON, of about so many bytes.
+fn rows(length: usize) -> String {
+    let row = |n: usize| {
+        format!(
+            r#"{{"id":{n},"name":"user {n}","email":"u{n}@example.com","ok":{},"score":{},"tags":["a","b"]}}"#,
+            n % 2 == 0,
+            n * 7 % 1000
+        )
+    };
+    let rows: Vec<String> = (0..length / row(1000).len()).map(row).collect();
+    format!("[{}]", rows.join(","))
+}
+
+/// A large result becomes an outline.
+fn outline(times: u32, length: usize) -> Outcome<()> {
+    let result = serde_json::json!({ "content": [{ "type": "text", "text": rows(length) }] }).to_string();
+    let how = Replacement {
+        threshold: 1,
+        outline: OUTLINE_TOKENS,
+        error: 1_500,
+        closing: "result: \"r_\"",
+        schema: OutputSchema::None,
+    };
+    for _ in 0..times {
+        let read = ToolResult::read(result.as_bytes()).ok_or("no result")?;
+        black_box(replace(&read, &how).ok_or("not replaced")?);
+    }
+    Ok(())
+}
+
+/// The shape of a result is learned.
+fn shape(times: u32, length: usize) -> Outcome<()> {
+    let rows = rows(length);
+    for _ in 0..times {
+        black_box(Shape::of_fields(rows.as_bytes()).ok_or("no JSON")?);
+    }
+    Ok(())
 }
 
 /// A host's call becomes the request to a server.

@@ -16,7 +16,6 @@ mod toolbox;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use plugbay_core::{
-    arguments,
     era::Era,
     model::{ModelError, Prompt, Reply, Stop, ToolCall, ToolResult, Turn, Usage},
     name::ServerName,
@@ -329,12 +328,8 @@ impl AgentRun {
             return Err(format!("all {limit} calls are used up: answer with what you have"));
         }
         let gateway = self.host.outer.session.gateway();
-        let schema = found.tool.input_schema();
-        let schema = schema.unwrap_or_else(|| Arc::new(arguments::CompiledSchema::new(b"{}")));
-        let fitting = arguments::check(&schema, call.arguments.get().as_bytes(), gateway.settings().repair);
-        let fitting = fitting.map_err(|refusal| refusal.to_string())?;
-        let planned_call = PlannedCall::new(gateway.tickets.next(), found, &fitting.arguments);
-        let planned_call = planned_call.ok_or("these arguments cannot be sent")?;
+        let (number, repair) = (gateway.tickets.next(), gateway.settings().repair);
+        let planned_call = PlannedCall::new(number, found, call.arguments.get().as_bytes(), repair)?;
         // What the user declines counts too, so that nobody is asked without end.
         self.spent.calls += 1;
         if planned_call.effect > self.terms.unasked {

@@ -142,14 +142,23 @@ fn described(session: &Session, snapshot: &Snapshot, names: &[String]) -> Reply 
         }
         let found = snapshot.names.alike(name);
         servers.extend(found.map(|found| &found.target.server));
-        let text = found
-            .map_or_else(|| unknown(session, snapshot, name), |found| reply::definition(&found.definition()));
+        let text = found.map_or_else(
+            || unknown(session, snapshot, name),
+            |found| with_shape(reply::definition(&found.definition()), session, snapshot, &found.target),
+        );
         room = room.saturating_sub(text.len());
         told.push(text);
     }
     told.extend(servers.iter().filter_map(|server| words_of(server, snapshot)));
     let told = told.join("\n");
     if servers.is_empty() { Err(told) } else { Ok(told) }
+}
+
+/// The definition of a tool, and below it the shape of its results, if that is known.
+fn with_shape(mut definition: String, session: &Session, snapshot: &Snapshot, target: &Target) -> String {
+    let shape = session.gateway().shapes.line(&target.server, &snapshot.catalog, &target.tool);
+    definition.extend(shape.map(|shape| format!("\n{shape}")));
+    definition
 }
 
 /// Why `execute_tool` calls nothing.

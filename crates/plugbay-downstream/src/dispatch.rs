@@ -362,7 +362,7 @@ fn count_use(context: RequestContext<'_>, route: &Route) {
     if context.request.method() == b"tools/call"
         && let Some(tool) = route.subject.as_ref().and_then(|(_, name)| string_value(name))
     {
-        context.gateway().usage_counts.used(&route.server, &tool);
+        context.gateway().usage.counts.used(&route.server, &tool);
     }
 }
 

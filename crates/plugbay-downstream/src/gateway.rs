@@ -6,6 +6,7 @@ use plugbay_core::{
     declaration::Declaration,
     exchange::{Servers, Tickets},
     host_registry::HostRegistry,
+    learned_shapes::LearnedShapes,
     name::ServerName,
     scope::SessionKey,
     search::EmbeddingTable,
@@ -36,10 +37,7 @@ pub struct Gateway {
     /// The calls of all hosts.
     pub suspended: Arc<SuspendedCalls>,
     pub host_events: HostEvents,
-    /// Counts the tools that are used, if the settings want it.
-    pub usage_counts: Arc<UsageCounts>,
-    /// The tools used most so far, for a new conversation.
-    pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
+    pub usage: ToolUsage,
     /// The hosts that are connected.
     pub connected_hosts: ConnectedHosts,
     /// The embedding table for search.
@@ -50,12 +48,23 @@ pub struct Gateway {
     pub agents: Arc<Agents>,
     /// The threads for answers that take long.
     pub workers: Arc<Workers>,
+    /// The shapes of results, learned from a few of each tool.
+    pub shapes: Arc<LearnedShapes>,
     /// Results that were too large for their hosts, and filters over them.
     pub results: Arc<Results>,
     /// Gives each session servers of its own; `None`: all sessions have the same.
     pub session_views: Option<SessionViews>,
     /// The sender of the requests; over HTTP each session has its own.
     pub principal: Principal,
+}
+
+/// Which tools are used.
+#[derive(Clone)]
+pub struct ToolUsage {
+    /// Counts the tools that are used, if the settings want it.
+    pub counts: Arc<UsageCounts>,
+    /// The tools used most so far, for a new conversation.
+    pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
 }
 
 /// What becomes known of hosts.

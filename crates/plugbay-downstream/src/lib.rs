@@ -42,7 +42,7 @@ mod workers;
 mod write_timeout;
 
 pub use connected_hosts::{ConnectedHost, ConnectedHosts};
-pub use gateway::{Gateway, HostDeclared, HostEvents, SessionView, SessionViews};
+pub use gateway::{Gateway, HostDeclared, HostEvents, SessionView, SessionViews, ToolUsage};
 pub use principal::{Grant, Principal};
 pub use results::Results;
 pub use suspended::SuspendedCalls;

@@ -30,7 +30,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Gateway, HostEvents, Principal, Results, connected_hosts::ConnectedHosts};
+use crate::{Gateway, HostEvents, Principal, Results, ToolUsage, connected_hosts::ConnectedHosts};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
@@ -54,13 +54,13 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         tickets: Arc::new(Tickets::default()),
         host_registry: Arc::default(),
         suspended: Arc::default(),
-        usage_counts: Arc::default(),
-        learned: Arc::new(Arc::default),
+        usage: ToolUsage { counts: Arc::default(), learned: Arc::new(Arc::default) },
         connected_hosts: ConnectedHosts::default(),
         table: || None,
         ranker: Arc::default(),
         agents: Arc::default(),
         workers: Arc::default(),
+        shapes: Arc::default(),
         results: Arc::new(Results::new(std::env::temp_dir(), Arc::new(ScriptedFilters))),
         host_events: HostEvents {
             opened: Arc::default(),

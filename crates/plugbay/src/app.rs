@@ -22,16 +22,14 @@ use plugbay_core::{
     exchange::Servers,
     host_registry::HostRegistry,
     name::ServerName,
-    scope::{self, Launch, Scope, ScopeChoice},
+    scope::{Scope, ScopeChoice},
     surface::Snapshot,
 };
-use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews};
+use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews, ToolUsage};
 use plugbay_telemetry::{GatewayState, Telemetry};
 use plugbay_upstream::{
     Attached, Condition, Instances, Observer, Pool, ServerHandle, ServerSet, SessionFile, Sharing, Status,
-    User, launcher,
-    process::Guard,
-    spec::{ServerSpec, Transport},
+    User, launcher, process::Guard, spec::ServerSpec,
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
@@ -42,6 +40,7 @@ use self::{
     catalog_config::{broken, catalog_config},
     listers::Listers,
     models::terms,
+    scopes::scope_of,
 };
 pub use self::{models::choice, scopes::ScopeStatus};
 use crate::{
@@ -53,6 +52,7 @@ use crate::{
     logins::{self, LoginPlaces},
     publisher::{Note, Preparer, Publisher, Reconfigure, Surroundings},
     sessions::{self, Common, Sessions},
+    shapes::Shapes,
     telemetry,
     usage::Usage,
     warmth::Warmth,
@@ -92,6 +92,7 @@ pub struct App {
     /// `None`: the gateway is one session.
     sessions: Option<Arc<Sessions>>,
     usage: Arc<Usage>,
+    shapes: Shapes,
     warmth: Warmth,
     changes: mpsc::UnboundedSender<Reconfigure>,
     publisher: JoinHandle<()>,
@@ -131,6 +132,7 @@ impl App {
     fn new(settings: &Settings, environment: Environment, instances: Arc<Instances>, many: bool) -> Self {
         let Environment { cache_folder, project, folder, program, telemetry, .. } = environment;
         let usage = Arc::new(Usage::of(&project, cache_folder.as_deref()));
+        let shapes = Shapes::new(cache_folder.as_deref());
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (changes, changes_inbox) = mpsc::unbounded_channel();
         let (notes, notes_inbox) = mpsc::unbounded_channel();
@@ -160,7 +162,9 @@ impl App {
         });
         let warmth = Warmth::new(settings, publisher.confirmations());
         let shared = if many { shared_servers(settings, &project) } else { BTreeSet::new() };
-        let dialects = publisher.configure(catalog_config(settings, shared));
+        let config = catalog_config(settings, shared);
+        shapes.configure(config.servers.iter());
+        let dialects = publisher.configure(config);
         let pool = Arc::new(Pool::default());
         let switched: Arc<Notify> = Arc::default();
         let sessions = many.then(|| {
@@ -188,13 +192,16 @@ impl App {
                 first_list: Arc::default(),
                 switched,
             },
-            usage_counts: Arc::clone(&usage.counts),
-            learned: Arc::clone(&usage).learned(publisher.snapshots()),
+            usage: ToolUsage {
+                counts: Arc::clone(&usage.counts),
+                learned: Arc::clone(&usage).learned(publisher.snapshots()),
+            },
             connected_hosts: ConnectedHosts::default(),
             table: embeddings::table,
             ranker: Arc::default(),
             agents: Arc::default(),
             workers: Arc::default(),
+            shapes: Arc::clone(&shapes.learned),
             results,
             session_views: sessions.clone().map(views),
             principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
@@ -217,6 +224,7 @@ impl App {
             stopping: Mutex::default(),
             sessions,
             usage,
+            shapes,
             warmth,
             changes,
             publisher,
@@ -307,7 +315,9 @@ impl App {
             .as_ref()
             .map(|_| shared_servers(settings, &self.places.project))
             .unwrap_or_default();
-        let _ = self.changes.send(Reconfigure { config: catalog_config(settings, shared), dialects });
+        let config = catalog_config(settings, shared);
+        self.shapes.configure(config.servers.iter());
+        let _ = self.changes.send(Reconfigure { config, dialects });
         let dialects = known.await.unwrap_or_default();
         if previous.search.model != settings.search.model {
             self.gateway.ranker.choose(choice(settings));
@@ -403,12 +413,13 @@ impl App {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down which tools were used since this was last called.
+    /// Writes down which tools were used since this was last called, and the shapes of results that were learned.
     pub fn save_usage(&self) {
         self.usage.save();
+        self.shapes.save();
     }
 
-    /// Stops every server, and saves the cache and the usage counts.
+    /// Stops every server, and saves the cache, the usage counts and the shapes of results.
     pub async fn shut_down(self) {
         let Self {
             pool,
@@ -418,12 +429,14 @@ impl App {
             stopping,
             sessions,
             usage,
+            shapes,
             changes,
             publisher,
             listers,
             ..
         } = self;
         usage.save();
+        shapes.save();
         pool.replace(ServerSet::default());
         listers.stop().await;
         if let Some(sessions) = &sessions {
@@ -453,20 +466,6 @@ fn statuses(pool: &Pool) -> BTreeMap<ServerName, Status> {
 struct Change {
     fresh: Vec<ServerHandle>,
     gone: Vec<Attached>,
-}
-
-/// The scope of a server in this project, and why.
-pub fn scope_of(server: &ServerSettings, spec: &ServerSpec, project: &Path) -> ScopeChoice {
-    let cwd;
-    let launch = match &spec.transport {
-        Transport::Stdio(stdio) => {
-            cwd = stdio.cwd.as_ref().map(|cwd| cwd.to_string_lossy());
-            Launch::Command { command: &stdio.command, args: &stdio.args, cwd: cwd.as_deref() }
-        }
-        Transport::Http(http) if http.remote => Launch::Remote,
-        Transport::Http(_) => Launch::Url,
-    };
-    scope::choose(&launch, server.sharing.scope, &project.to_string_lossy())
 }
 
 fn views(sessions: Arc<Sessions>) -> SessionViews {

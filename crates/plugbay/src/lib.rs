@@ -25,6 +25,7 @@ mod publisher;
 mod sample;
 mod sessions;
 mod settings;
+mod shapes;
 mod skill_text;
 mod status_file;
 mod telemetry;

@@ -7,10 +7,14 @@ mod parts;
 
 use std::borrow::Cow;
 
-use parts::{Block, Parts};
+use parts::Parts;
 
 use super::{about_tokens, outline, page, sample};
-use crate::{shape::Shape, tokens::estimate};
+use crate::{
+    shape::Shape,
+    tokens::estimate,
+    tool_result::{Block, ToolResult},
+};
 
 /// Elements of an array and characters of a string that a shortened `structuredContent` keeps.
 const SHORT: (usize, usize) = (3, 200);
@@ -63,16 +67,13 @@ pub struct Readable<'a> {
 }
 
 /// What there is to read in a result. The outline's paths and line numbers are those of it.
-pub fn readable(result: &[u8]) -> Option<Readable<'_>> {
+pub fn readable<'a>(result: &ToolResult<'a>) -> Option<Readable<'a>> {
     Parts::of(result).map(|parts| parts.readable())
 }
 
-/// The result with an outline, or with the head and tail of an error; `None` if it is small enough, or no result.
-pub fn replace(result: &[u8], how: &Replacement<'_>) -> Option<Replaced> {
+/// The result with an outline, or with the head and tail of an error; `None` if it is small enough.
+pub fn replace(result: &ToolResult<'_>, how: &Replacement<'_>) -> Option<Replaced> {
     // No byte is more than a token.
-    if result.len() <= how.threshold {
-        return None;
-    }
     let parts = Parts::of(result)?;
     if parts.bytes() <= how.threshold {
         return None;
@@ -84,12 +85,12 @@ pub fn replace(result: &[u8], how: &Replacement<'_>) -> Option<Replaced> {
     if tokens_before <= how.threshold {
         return None;
     }
-    let (text, shape) = if parts.is_error {
+    let (text, shape) = if result.is_error {
         (cut_error(readable.text.as_deref().or(structured.as_deref())?, how)?, None)
     } else {
         outlined(structured.as_deref(), readable.text.as_deref(), how)
     };
-    let kept = kept_structure(&parts, how.schema);
+    let kept = kept_structure(result, how.schema);
     let text = match &kept {
         Some(Cow::Owned(_)) => {
             format!("structuredContent has the first {} elements of each array\n{text}", SHORT.0)
@@ -134,8 +135,8 @@ fn cut_error(message: &str, how: &Replacement<'_>) -> Option<String> {
 }
 
 /// `structuredContent` as it goes to the host.
-fn kept_structure<'a>(parts: &Parts<'a>, schema: OutputSchema<'_>) -> Option<Cow<'a, [u8]>> {
-    let whole = parts.structured()?;
+fn kept_structure<'a>(result: &ToolResult<'a>, schema: OutputSchema<'_>) -> Option<Cow<'a, [u8]>> {
+    let whole = result.structured()?;
     match schema {
         OutputSchema::None => None,
         OutputSchema::Kept => Some(Cow::Borrowed(whole)),
@@ -156,28 +157,28 @@ impl Block {
     }
 }
 
-impl Parts<'_> {
+impl Parts<'_, '_> {
     /// The same result with one text instead of all large ones, and with this `structuredContent`.
     fn written(&self, text: &str, structured: Option<&[u8]>) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len() + 1024);
         out.push(b'{');
-        for member in &self.members {
+        for member in &self.result.members {
             let value = match member.key.as_ref() {
                 "content" => Cow::Owned(self.new_content(text)),
                 "structuredContent" => match structured {
                     Some(structured) => Cow::Borrowed(structured),
                     None => continue,
                 },
-                _ => Cow::Borrowed(&self.result[member.value.clone()]),
+                _ => Cow::Borrowed(&self.result.json[member.value.clone()]),
             };
             if out.len() > 1 {
                 out.push(b',');
             }
-            out.extend_from_slice(&self.result[member.key_span.clone()]);
+            out.extend_from_slice(&self.result.json[member.key_span.clone()]);
             out.push(b':');
             out.extend_from_slice(&value);
         }
-        if !self.has_content {
+        if !self.result.has_content() {
             out.extend_from_slice(if out.len() > 1 { b",\"content\":" } else { b"\"content\":" });
             out.extend_from_slice(&self.new_content(text));
         }
@@ -189,12 +190,12 @@ impl Parts<'_> {
     fn new_content(&self, text: &str) -> Vec<u8> {
         let mut blocks: Vec<Cow<'_, [u8]>> = Vec::new();
         let mut is_written = false;
-        for block in &self.blocks {
-            if !block.is_large {
-                blocks.push(Cow::Borrowed(&self.result[block.span.clone()]));
+        for (block, is_large) in self.result.blocks.iter().zip(&self.is_large) {
+            if !is_large {
+                blocks.push(Cow::Borrowed(&self.result.json[block.span.clone()]));
             } else if !is_written {
                 is_written = true;
-                blocks.push(Cow::Owned(block.with_text(self.result, text)));
+                blocks.push(Cow::Owned(block.with_text(self.result.json, text)));
             }
         }
         if !is_written {

@@ -85,6 +85,7 @@ impl Writer<'_> {
     fn object(&mut self, object: &Object, depth: usize) {
         match object {
             _ if depth == 0 => self.out.push_str("{…}"),
+            Object::Keys { keys, more: true } if keys.is_empty() => self.out.push_str("{…}"),
             Object::Map(value) => {
                 self.out.push_str("{[key]: ");
                 self.shape(value, depth - 1);

@@ -4,6 +4,7 @@
 //! [`crate::signature`], so that a model can write `jq` before it has seen a result.
 
 mod display;
+mod fields;
 mod format;
 pub(crate) mod profile;
 #[cfg(test)]
@@ -81,9 +82,15 @@ pub struct Key {
     /// Some objects had no such key.
     #[serde(rename = "o", default, skip_serializing_if = "is_false")]
     pub optional: bool,
+    /// Only one of the shapes that were merged has it. Never stored: see [`Shape::confirmed`].
+    #[serde(skip)]
+    pub once: bool,
     #[serde(rename = "v")]
     pub shape: Shape,
 }
+
+/// Whether two shapes are those of different values, so that each confirms the keys of the other.
+type Confirms = bool;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
@@ -99,7 +106,7 @@ impl Shape {
     /// What either may be, within [`SHAPE_LIMITS`].
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
-        self.absorb(other);
+        self.absorb(other, true);
         self.bounded()
     }
 
@@ -114,7 +121,7 @@ impl Shape {
         *self == Self::default()
     }
 
-    fn absorb(&mut self, other: Self) {
+    fn absorb(&mut self, other: Self, confirms: Confirms) {
         self.null |= other.null;
         self.boolean |= other.boolean;
         self.recursive |= other.recursive;
@@ -124,11 +131,11 @@ impl Shape {
             (one, two) => one.or(two),
         };
         match (&mut self.array, other.array) {
-            (Some(one), Some(two)) => one.absorb(*two),
+            (Some(one), Some(two)) => one.absorb(*two, confirms),
             (one, two) => *one = one.take().or(two),
         }
         self.object = match (self.object.take(), other.object) {
-            (Some(one), Some(two)) => Some(one.merged(two)),
+            (Some(one), Some(two)) => Some(one.merged(two, confirms)),
             (one, two) => one.or(two),
         };
     }
@@ -159,14 +166,14 @@ impl Shape {
 }
 
 impl Object {
-    fn merged(self, other: Self) -> Self {
+    fn merged(self, other: Self, confirms: Confirms) -> Self {
         match (self, other) {
             (Self::Keys { keys: one, more }, Self::Keys { keys: two, more: also }) => {
-                merged_keys(one, two, more || also)
+                merged_keys(one, two, more || also, confirms)
             }
             (one, two) => {
                 let mut value = one.value();
-                value.absorb(two.value());
+                value.absorb(two.value(), confirms);
                 Self::Map(Box::new(value))
             }
         }
@@ -177,14 +184,14 @@ impl Object {
         match self {
             Self::Map(value) => *value,
             Self::Keys { keys, .. } => keys.into_iter().fold(Shape::default(), |mut all, key| {
-                all.absorb(key.shape);
+                all.absorb(key.shape, false);
                 all
             }),
         }
     }
 }
 
-fn merged_keys(one: Vec<Key>, two: Vec<Key>, more: bool) -> Object {
+fn merged_keys(one: Vec<Key>, two: Vec<Key>, more: bool, confirms: Confirms) -> Object {
     let mut keys = one;
     let known = keys.len();
     let mut seen = vec![false; known];
@@ -193,7 +200,8 @@ fn merged_keys(one: Vec<Key>, two: Vec<Key>, more: bool) -> Object {
             Some(place) => {
                 seen[place] = true;
                 keys[place].optional |= key.optional;
-                keys[place].shape.absorb(key.shape);
+                keys[place].once &= key.once && !confirms;
+                keys[place].shape.absorb(key.shape, confirms);
             }
             None => keys.push(Key { optional: true, ..key }),
         }
@@ -201,7 +209,9 @@ fn merged_keys(one: Vec<Key>, two: Vec<Key>, more: bool) -> Object {
     for (key, _) in keys.iter_mut().zip(&seen).filter(|(_, seen)| !**seen) {
         key.optional = true;
     }
-    if keys.len() > SHAPE_LIMITS.keys && are_alike(&keys) {
+    // Objects without a common key are no records.
+    let is_disjoint = known > 0 && keys.len() > known && !seen.contains(&true);
+    if (is_disjoint || keys.len() > SHAPE_LIMITS.keys) && are_alike(&keys) {
         return Object::Map(Box::new(Object::Keys { keys, more }.value()));
     }
     Object::Keys { keys, more }

@@ -4,7 +4,7 @@ use bytes::{BufMut, BytesMut};
 use serde_json::json;
 
 use super::{
-    Layout, Snapshot,
+    BuiltinTool, Layout, Snapshot,
     found::{Callable, Found},
     instructions::{one_line, own_words, words_of},
 };
@@ -16,6 +16,8 @@ use crate::{
     tokens::{compact, estimate},
 };
 
+/// The name of `read_result` in the suite of a server that has a tool `read_result` of its own. It means plugbay's everywhere.
+pub const READ_RESULT: &str = "plugbay__read_result";
 /// Behind the server's name, unless the user wants another.
 const ENDING: &str = "_suite";
 /// What a server's own words may cost, in bytes: a description stands in every conversation.
@@ -85,6 +87,16 @@ impl Default for Wanted {
 /// What a server has: a line for each tool, and its schema if that is wanted. Under the names that `subtool`
 /// takes, which are the server's own.
 pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> String {
+    introspect_with(server, snapshot, wanted, &|_| None)
+}
+
+/// The same; with each schema comes a line on the tool's results, by the tool's own name, if there is one.
+pub fn introspect_with(
+    server: &ServerName,
+    snapshot: &Snapshot,
+    wanted: &Wanted,
+    on_results: &dyn Fn(&str) -> Option<String>,
+) -> String {
     let suite = snapshot.suite(server);
     let of_server: Vec<&Found> = snapshot.names.for_model_of(server).collect();
     let shown: Vec<&Found> = match &wanted.tools {
@@ -98,7 +110,10 @@ pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> 
     let mut room = if full { FULL_BUDGET } else { BRIEF_BUDGET };
     let mut lines = Vec::new();
     for found in shown.iter().take(wanted.most) {
-        let line = line(found, &suite, full);
+        let mut line = line(found, &suite, full);
+        if full {
+            line.extend(on_results(&found.target.tool).map(|shape| format!("\n{shape}")));
+        }
         let cost = estimate(&line);
         if cost > room {
             break;
@@ -147,6 +162,12 @@ fn shortened(text: &str, limit: usize) -> String {
     }
     let word = cut.rfind(' ').unwrap_or(cut.len());
     format!("{}…", cut[..word].trim_end_matches([',', ';', ':', ' ']))
+}
+
+/// The name by which a suite's call reads parts of results: another one if the server has a tool of that name.
+pub fn read_result_name(server: &ServerName, snapshot: &Snapshot) -> &'static str {
+    let own = BuiltinTool::ReadResult.name();
+    if subtool(server, own, snapshot).is_ok() { READ_RESULT } else { own }
 }
 
 /// What a suite calls by a name.

@@ -175,11 +175,18 @@ pub(crate) fn string_text(text: &[u8]) -> Cow<'_, str> {
     out[..first].copy_from_slice(&text[..first]);
     let (mut at, mut end) = (first, first);
     while at < text.len() {
-        if let Some(eight) = text[at..].first_chunk::<8>() {
+        if let Some(eight) = text[at..].first_chunk::<8>().filter(|_| text.len() - at >= 10) {
             out[end..end + 8].copy_from_slice(eight);
             let plain = plain_bytes(u64::from_le_bytes(*eight));
-            (at, end) = (at + plain, end + plain);
             if plain == 8 {
+                (at, end) = (at + 8, end + 8);
+                continue;
+            }
+            let byte = SHORT_ESCAPES[usize::from(text[at + plain + 1])];
+            (at, end) = (at + plain, end + plain);
+            if byte != 0 {
+                out[end] = byte;
+                (at, end) = (at + 2, end + 1);
                 continue;
             }
         } else if text[at] != b'\\' {
@@ -187,12 +194,7 @@ pub(crate) fn string_text(text: &[u8]) -> Cow<'_, str> {
             (at, end) = (at + 1, end + 1);
             continue;
         }
-        let (char, length) = match text.get(at + 1) {
-            // By far the most.
-            Some(b'"') => ('"', 2),
-            Some(b'n') => ('\n', 2),
-            _ => escape(&text[at..]),
-        };
+        let (char, length) = escape(&text[at..]);
         let char = if char == LONE_HALF { char::REPLACEMENT_CHARACTER } else { char };
         end += char.encode_utf8(&mut out[end..]).len();
         at += length;
@@ -202,6 +204,18 @@ pub(crate) fn string_text(text: &[u8]) -> Cow<'_, str> {
         String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
     )
 }
+
+/// By the letter behind a backslash: the byte that both stand for. The others are 0.
+static SHORT_ESCAPES: [u8; 256] = {
+    let mut bytes = [0; 256];
+    let pairs = [b"\"\"", b"\\\\", b"//", b"n\n", b"t\t", b"r\r", b"b\x08", b"f\x0c"];
+    let mut at = 0;
+    while at < pairs.len() {
+        bytes[pairs[at][0] as usize] = pairs[at][1];
+        at += 1;
+    }
+    bytes
+};
 
 /// How many of eight bytes come before a backslash.
 fn plain_bytes(eight: u64) -> usize {

@@ -249,3 +249,15 @@ proptest! {
         prop_assert!(shown(&text).chars().all(|char| !char.is_control() || matches!(char, '\n' | '\t' | '\r')));
     }
 }
+
+proptest! {
+    #[test]
+    fn the_text_of_a_json_string_is_what_every_parser_reads(text in "(\\PC|[\"\\\\/\n\t\r\u{8}\u{c}\u{1}\u{1f600}]){0,40}") {
+        let plain = serde_json::Value::from(text.as_str()).to_string();
+        let escaped: String = text.encode_utf16().fold(String::new(), |all, unit| all + &format!("\\u{unit:04x}"));
+        let slashes = plain[1..plain.len() - 1].replace('/', "\\/");
+        for json in [&plain[1..plain.len() - 1], &escaped, &slashes] {
+            prop_assert_eq!(definition::string_text(json.as_bytes()), text.as_str(), "{}", json);
+        }
+    }
+}

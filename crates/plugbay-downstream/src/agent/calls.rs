@@ -1,10 +1,12 @@
 //! Tool calls of an agent run: requests of plugbay, dispatched as if the host had sent them.
 
-use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
+use std::{borrow::Cow, future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
 use plugbay_core::{
+    arguments::{self, CompiledSchema, Mode},
     era::Era,
     exchange::Ticket,
+    reference,
     surface::{Effect, Found, Snapshot, Target},
     wire::{Frame, Head, Kind, Members, string_value, write},
 };
@@ -17,6 +19,7 @@ use crate::{
     message::{Message, Request},
     outbox::Outbox,
     references,
+    results::parts::on_one_line,
     session::CancelOnDrop,
 };
 
@@ -27,26 +30,43 @@ pub(super) struct PlannedCall {
     pub(super) arguments: String,
     pub(super) effect: Effect,
     target: Target,
+    /// The host's id of the call, as raw JSON.
+    id: String,
     request: Request,
+    /// Against which arguments are checked that refer to stored results: only then is it known what they are.
+    unchecked: Option<Arc<CompiledSchema>>,
 }
 
 impl PlannedCall {
-    /// `None`: the arguments cannot be sent.
-    pub(super) fn new(number: Ticket, found: &Found, arguments: &[u8]) -> Option<Self> {
-        let arguments = String::from_utf8(arguments.to_vec()).ok()?;
+    /// A call with these arguments, or why there is none: the model reads it.
+    pub(super) fn new(number: Ticket, found: &Found, arguments: &[u8], repair: Mode) -> Result<Self, String> {
+        let schema = found.tool.input_schema().unwrap_or_else(|| Arc::new(CompiledSchema::new(b"{}")));
+        let refers = reference::may_be_in(arguments);
+        let arguments = if refers { arguments.into() } else { fitting(&schema, arguments, repair)? };
+        let arguments =
+            String::from_utf8(arguments.into_owned()).map_err(|_| "the arguments are no UTF-8".to_owned())?;
         // No host numbers its requests like this.
         let id = format!("\"plugbay agent {}\"", number.0);
-        let name = Value::from(found.exposed.as_str());
-        let params = format!(r#"{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":{id}}}}}"#);
-        let message = write::request(id.as_bytes(), "tools/call", params.as_bytes());
-        let Ok(Message::Request(request)) = Message::read(message) else { return None };
-        Some(Self {
+        let request = request(&id, &found.exposed, &arguments)?;
+        Ok(Self {
             tool: found.exposed.clone(),
             arguments,
             effect: found.effect(),
             target: found.target.clone(),
+            id,
             request,
+            unchecked: refers.then_some(schema),
         })
+    }
+
+    /// The request with values in place of references, whose arguments are checked only now.
+    async fn resolved(&self, context: RequestContext<'_>) -> Result<Option<Request>, String> {
+        let Some(schema) = &self.unchecked else { return Ok(None) };
+        let replaced = references::replaced(context).await?;
+        let arguments = replaced.as_ref().unwrap_or(&self.request).arguments().unwrap_or(b"{}");
+        let arguments = fitting(schema, arguments, context.gateway().settings().repair)?;
+        request(&self.id, &self.tool, &String::from_utf8_lossy(&on_one_line(arguments.into_owned())))
+            .map(Some)
     }
 
     /// Whether the name now leads to another tool, to one with a stronger effect, or to none.
@@ -64,7 +84,7 @@ impl PlannedCall {
         let _cancel = CancelOnDrop { session: &outer.session, id: self.request.id() };
         let (session, request) = (&outer.session, &self.request);
         let context = RequestContext { session, sink: &inner, request, era: Era::Legacy };
-        match references::replaced(context).await {
+        match self.resolved(context).await {
             Ok(None) => dispatch::call_tool(context),
             Ok(Some(request)) => dispatch::call_tool(context.with_request(&request)),
             Err(why) => return Outcome::failed(&why),
@@ -103,6 +123,22 @@ impl PlannedCall {
                 None
             }
         }
+    }
+}
+
+/// The arguments as the schema wants them.
+fn fitting<'a>(schema: &CompiledSchema, arguments: &'a [u8], repair: Mode) -> Result<Cow<'a, [u8]>, String> {
+    arguments::check(schema, arguments, repair)
+        .map(|checked| checked.arguments)
+        .map_err(|refusal| refusal.to_string())
+}
+
+fn request(id: &str, tool: &str, arguments: &str) -> Result<Request, String> {
+    let name = Value::from(tool);
+    let params = format!(r#"{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":{id}}}}}"#);
+    match Message::read(write::request(id.as_bytes(), "tools/call", params.as_bytes())) {
+        Ok(Message::Request(request)) => Ok(request),
+        _ => Err("these arguments cannot be sent".to_owned()),
     }
 }
 

@@ -10,7 +10,7 @@ use plugbay_core::{
     outline::{self, Excerpt, OUTLINE_TOKENS, Outline},
     reference::Handle,
     size_limit,
-    surface::BuiltinTool,
+    surface::{BuiltinTool, suite},
     wire::Members,
 };
 use serde_json::json;
@@ -42,10 +42,11 @@ static SCHEMA: LazyLock<Arc<CompiledSchema>> = LazyLock::new(|| {
 /// `read_result` as a tool that another one calls.
 pub(super) fn resolved(name: &str) -> Option<ResolvedTool<()>> {
     let own = BuiltinTool::ReadResult.name();
-    let is_own = name == own || name.len() <= 2 * own.len() && folded(name) == folded(own);
-    is_own.then(|| ResolvedTool {
+    let is_alike = || name.len() <= 2 * own.len() && folded(name) == folded(own);
+    let exact = name == own || name == suite::READ_RESULT;
+    (exact || is_alike()).then(|| ResolvedTool {
         name: own.to_owned(),
-        exact: name == own,
+        exact,
         schema: Some(Arc::clone(&SCHEMA)),
         tool: (),
     })

@@ -168,7 +168,9 @@ fn introspected(
     let full = *detail || !names.is_empty();
     let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
     let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
-    let mut text = suite::introspect(server, snapshot, &Wanted { full, tools, most });
+    let on_results = |tool: &str| session.gateway().shapes.line(server, &snapshot.catalog, tool);
+    let wanted = Wanted { full, tools, most };
+    let mut text = suite::introspect_with(server, snapshot, &wanted, &on_results);
     if agents {
         let _ = write!(text, "\n{}(query) - say in words what you want", BuiltinTool::NaturalLanguage.name());
     }
@@ -213,9 +215,10 @@ fn call(context: RequestContext<'_>, snapshot: &Snapshot, server: &ServerName) -
     let tools = |name: &str, _: Option<&str>| {
         let agent_tool =
             || ResolvedTool { name: name.to_owned(), exact: true, schema: None, tool: Subtool::Agent };
-        let callable = suite::callable(server, name, snapshot).map(|tool| tool.map(Subtool::Server));
+        let callable = || suite::callable(server, name, snapshot).map(|tool| tool.map(Subtool::Server));
         let own = || read_result::resolved(name).map(|tool| tool.map(|()| Subtool::ReadResult));
-        callable.or_else(own).or_else(|| agent(name).then(agent_tool))
+        let ours = if name == suite::READ_RESULT { own() } else { None };
+        ours.or_else(callable).or_else(own).or_else(|| agent(name).then(agent_tool))
     };
     let call = arguments::unwrap_call(outer, Envelope::SUITE, mode, &tools).map_err(|none| match none {
         NoCall::Unknown(name) => suite::subtool(server, &name, snapshot).err().unwrap_or_default(),
@@ -247,7 +250,9 @@ fn call_quickly(
     server: &ServerName,
 ) -> Option<Result<SuiteCall, String>> {
     snapshot.catalog.get(server)?;
-    let tools = |name: &str, _: Option<&str>| suite::callable(server, name, snapshot);
+    let tools = |name: &str, _: Option<&str>| {
+        suite::callable(server, name, snapshot).filter(|_| name != suite::READ_RESULT)
+    };
     let call = arguments::quick_call(context.short_arguments()?, Envelope::SUITE, &tools)?;
     let target = call.tool.tool.target().clone();
     Some(inner_route(context, snapshot, &target, call, Way::Suite).map(SuiteCall::Call))
@@ -257,7 +262,7 @@ fn call_quickly(
 #[derive(Clone)]
 enum Subtool<'s> {
     Server(Callable<'s>),
-    /// plugbay's own, unless the server has a tool of the name.
+    /// plugbay's own: by its full name, or if the server has no tool of the name.
     ReadResult,
     Agent,
 }

@@ -38,7 +38,7 @@ pub(super) async fn serve(
     let gateway = shared.enter_modern(caller, headers, uri, client.as_deref())?;
     let snapshot = gateway.snapshot();
     let info = ClientInfo::of(request, Era::Modern);
-    host_view.identify(info.client(), &snapshot.layout, || (gateway.learned)());
+    host_view.identify(info.client(), &snapshot.layout, || (gateway.usage.learned)());
     let declared = || {
         let declared = Declaration::new(request.client_capabilities(), request.extensions());
         Some(Arc::new(declared))

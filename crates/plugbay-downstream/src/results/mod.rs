@@ -295,7 +295,7 @@ impl Totals {
 pub(crate) fn no_result(handle: Handle) -> String {
     let minutes = KEPT.as_secs() / 60;
     format!(
-        "there is no result {handle} in this session. Results are kept for {minutes} minutes after their last use; \
-         make the call that gave it again"
+        "there is no result {handle} in this session. Results are kept for {minutes} minutes after their last use, and \
+         are gone when plugbay has restarted. To get it again, make the call that gave it again"
     )
 }

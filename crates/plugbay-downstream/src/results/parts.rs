@@ -7,9 +7,9 @@ use plugbay_core::{
     arguments::{CompiledSchema, Mode, check},
     filter::FilterError,
     outline::{self, OUTLINE_TOKENS, OutputSchema, Readable, Replacement},
-    result_value::result_value,
     shape::Shape,
-    wire::{Members, elements, string_value},
+    tool_result::{ToolResult, result_value},
+    wire::{Members, string_value},
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -24,9 +24,7 @@ pub(crate) fn outlined(
     closing: &str,
     schema: Option<&CompiledSchema>,
 ) -> Option<Vec<u8>> {
-    if shown_bytes(result) <= threshold {
-        return None;
-    }
+    let result = ToolResult::read(result).filter(|result| result.shown_bytes() > threshold)?;
     let fits = |json: &[u8]| schema.is_some_and(|schema| check(schema, json, Mode::CheckOnly).is_ok());
     let how = Replacement {
         threshold: 1, // it is decided in bytes, as hosts do
@@ -35,35 +33,22 @@ pub(crate) fn outlined(
         closing,
         schema: if schema.is_some() { OutputSchema::Shortened(&fits) } else { OutputSchema::None },
     };
-    outline::replace(result, &how).map(|replaced| replaced.result)
-}
-
-/// About the bytes that a model sees of a result: its text or its structured content. Most servers send the same as both.
-fn shown_bytes(result: &[u8]) -> usize {
-    let member = |key| Members::find(result, &(0..result.len()), key);
-    let content = member("content").map(|content| elements(result, &content)).unwrap_or_default();
-    let texts = content.iter().filter_map(|block| Members::find(result, block, "text"));
-    let structured = member("structuredContent").map_or(0, |structured| structured.len());
-    structured.max(texts.map(|text| text.len()).sum())
+    outline::replace(&result, &how).map(|replaced| replaced.result)
 }
 
 /// The texts of a result, one below the other; `None` if it has none.
 pub(crate) fn text_of(result: &[u8]) -> Option<String> {
-    let content = Members::find(result, &(0..result.len()), "content")?;
-    let texts = elements(result, &content).into_iter().filter_map(|block| {
-        let text = Members::find(result, &block, "text")?;
-        string_value(&result[text]).map(Cow::into_owned)
-    });
-    texts.reduce(|all, text| all + "\n" + &text)
+    ToolResult::read(result)?.text().map(Cow::into_owned)
 }
 
 /// The text that lines, pages and `grep` are about: that of the outline.
 pub(crate) fn readable_text(result: &[u8]) -> String {
     let structured = |json: &[u8]| String::from_utf8_lossy(json).into_owned();
-    match outline::readable(result) {
+    let read = ToolResult::read(result);
+    match read.as_ref().and_then(outline::readable) {
         Some(Readable { text: Some(text), .. }) => text.into_owned(),
         Some(Readable { structured: Some(json), .. }) => structured(json),
-        _ => text_of(result).unwrap_or_else(|| structured(result)),
+        _ => read.and_then(|read| read.text()).map_or_else(|| structured(result), Cow::into_owned),
     }
 }
 

@@ -86,7 +86,7 @@ impl Session {
     /// Applies a new configuration to the host view and notifies the host of changed lists.
     pub(crate) fn catalog_changed(&self) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
-        self.host_view.reconfigure(&layout, || (self.gateway.learned)());
+        self.host_view.reconfigure(&layout, || (self.gateway.usage.learned)());
         self.notify_list_changes();
     }
 

@@ -223,7 +223,7 @@ impl Session {
     pub(crate) fn identify(&self, request: &Request, era: Era) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
         let info = ClientInfo::of(request, era);
-        self.host_view.identify(info.client(), &layout, || (self.gateway.learned)());
+        self.host_view.identify(info.client(), &layout, || (self.gateway.usage.learned)());
         self.host_view.register(&info, &self.gateway.connected_hosts);
     }
 

@@ -10,14 +10,17 @@ use plugbay_core::{
     fit::LEAST_THRESHOLD,
     name::{self, ServerName},
     reference::Handle,
-    surface::BuiltinTool,
-    wire::{Head, Kind, Members, string_value, write},
+    surface::{BuiltinTool, suite},
+    task::{Task, TaskRole},
+    wire::{Frame, Head, Kind, Members, Span, string_value},
 };
 
 use crate::{
     destination::{Route, Way},
+    gateway::Gateway,
     message::Request,
     results::{Results, Store, parts},
+    seal::Owner,
     session::Session,
 };
 
@@ -29,6 +32,8 @@ pub(crate) struct Fit {
     way: CalledBy,
     /// A jq filter for the result.
     filter: Option<Arc<str>>,
+    /// The answer describes a modern task, in which the result is.
+    in_task: bool,
 }
 
 /// How the host has called the tool: so it can call `read_result` as well.
@@ -42,11 +47,23 @@ enum CalledBy {
     Suite(Bytes),
 }
 
+impl CalledBy {
+    /// The name of `read_result` for such a call.
+    fn read_result(&self, session: &Session, server: &ServerName) -> &'static str {
+        match self {
+            Self::Suite(_) => suite::read_result_name(server, &session.snapshot()),
+            Self::Name | Self::Execute(_) => BuiltinTool::ReadResult.name(),
+        }
+    }
+}
+
 impl Fit {
-    /// `None` for a request that calls no tool.
-    pub(crate) fn of(request: &Request, route: &Route) -> Option<Self> {
-        if request.method() != b"tools/call" {
-            return None;
+    /// `None` for a request that neither calls a tool nor asks for the result of a task.
+    pub(crate) fn of(session: &Session, request: &Request, route: &Route) -> Option<Self> {
+        match request.method() {
+            b"tools/call" => {}
+            b"tasks/result" | b"tasks/get" => return Self::of_task(session, request, route),
+            _ => return None,
         }
         let (name, tool) = (request.name.clone()?, route.subject.as_ref()?.1.clone());
         let outer = || request.message.slice(name);
@@ -56,32 +73,84 @@ impl Fit {
             Some(Way::Plain) | None => CalledBy::Name,
         };
         let filter = route.inner.as_ref().and_then(|inner| inner.filter.clone());
-        Some(Self { tool, way, filter })
+        Some(Self { tool, way, filter, in_task: false })
+    }
+
+    /// That of the call which began the task. A legacy task has its result alone in an answer.
+    fn of_task(session: &Session, request: &Request, route: &Route) -> Option<Self> {
+        let (TaskRole::About(id) | TaskRole::Await(id)) = route.role.task_role() else { return None };
+        let tasks = &session.gateway().suspended.task_fits;
+        let fit = tasks.find(session.result_store().owner, &route.server, &id)?;
+        let in_task = request.method() == b"tasks/get";
+        Some(Self { in_task, ..fit })
+    }
+
+    /// Whether the call was answered by a task. If it was made by one of plugbay's own tools, that is remembered.
+    pub(crate) fn is_task(&self, session: &Session, server: &ServerName, answer: &Answer) -> bool {
+        let Answer::Response { message, head, .. } = answer else { return false };
+        let Some(task) = Task::begun(message, head) else { return false };
+        if !matches!(self.way, CalledBy::Name) {
+            let owner = session.result_store().owner;
+            session.gateway().suspended.task_fits.remember(owner, server, &task.id, self.clone());
+        }
+        true
+    }
+
+    /// Where the result of the tool is in an answer.
+    fn place(&self, answer: &Answer) -> Option<Span> {
+        let Answer::Response { message, head, .. } = answer else { return None };
+        let (Kind::Result { .. }, Some(payload)) = (&head.kind, &head.payload) else { return None };
+        if !self.in_task {
+            return Some(payload.clone());
+        }
+        Task::told(message, head)?.result.filter(|result| message[result.start] == b'{')
+    }
+
+    /// The result to learn its shape from, if it is one of the first of its tool. Only calls through plugbay's own tools are
+    /// looked at: those of listed tools stay as quick as they are.
+    pub(crate) fn learning(
+        &self,
+        session: &Session,
+        server: &ServerName,
+        answer: &Answer,
+    ) -> Option<Learning> {
+        if matches!(self.way, CalledBy::Name) {
+            return None;
+        }
+        let Answer::Response { message, .. } = answer else { return None };
+        let (place, shapes) = (self.place(answer)?, &session.gateway().shapes);
+        let tool = string_value(&self.tool)?;
+        shapes.is_wanted(server, &tool, place.len()).then(|| Learning {
+            server: server.clone(),
+            tool: tool.into_owned(),
+            result: message.slice(place),
+            gateway: session.gateway().clone(),
+            caller: session.caller(),
+        })
     }
 
     /// What is to be done with the answer; `None` if it passes as it is. Most answers are short, and cost a comparison.
     pub(crate) fn wanted(&self, session: &Session, server: &ServerName, answer: &Answer) -> Option<Fitting> {
-        let Answer::Response { head: Head { kind: Kind::Result { .. }, payload: Some(payload), .. }, .. } =
-            answer
-        else {
-            return None;
-        };
+        let Answer::Response { head: Head { payload: Some(payload), .. }, .. } = answer else { return None };
         if payload.len() <= LEAST_THRESHOLD && self.filter.is_none() {
             return None;
         }
+        let place = self.place(answer)?;
         if matches!(self.way, CalledBy::Name) && !is_for_listed(session, server) {
             return None;
         }
         let tool = string_value(&self.tool)?;
         let threshold = self.threshold(session, server, &tool);
-        if threshold.is_none_or(|threshold| payload.len() <= threshold) && self.filter.is_none() {
+        if threshold.is_none_or(|threshold| place.len() <= threshold) && self.filter.is_none() {
             return None;
         }
         let layout = Arc::clone(&session.gateway().snapshots.borrow().layout);
         let schema =
             matches!(self.way, CalledBy::Name).then(|| output_schema(session, server, &tool)).flatten();
         let tool = name::expose(server, &tool, layout.name_limit).into();
-        Some(Fitting { tool, threshold, schema, way: self.way.clone(), filter: self.filter.clone() })
+        let read = self.way.read_result(session, server);
+        let (way, filter) = (self.way.clone(), self.filter.clone());
+        Some(Fitting { place, tool, threshold, schema, way, read, filter })
     }
 
     fn threshold(&self, session: &Session, server: &ServerName, tool: &str) -> Option<usize> {
@@ -92,6 +161,37 @@ impl Fit {
             Some(exposure) => exposure.results.threshold(tool, listed, takes),
             None => plugbay_core::fit::ResultRules::default().threshold(tool, listed, takes),
         }
+    }
+}
+
+#[cfg(test)]
+impl Fit {
+    pub(super) fn any() -> Self {
+        Self { tool: Bytes::new(), way: CalledBy::Name, filter: None, in_task: false }
+    }
+}
+
+/// A result whose shape is to be learned.
+pub(crate) struct Learning {
+    server: ServerName,
+    tool: String,
+    result: Bytes,
+    gateway: Gateway,
+    caller: Owner,
+}
+
+impl Learning {
+    /// Learns in another thread: no answer waits for it.
+    pub(crate) fn begin(self) {
+        let Self { server, tool, result, gateway, caller } = self;
+        let (shapes, catalog) =
+            (Arc::clone(&gateway.shapes), Arc::clone(&gateway.snapshots.borrow().catalog));
+        let work = move || {
+            if let Some(entry) = catalog.get(&server).filter(|_| !is_error(&result)) {
+                shapes.learn(&server, &entry.offer, &tool, &parts::json_of(&result));
+            }
+        };
+        tokio::spawn(async move { gateway.workers.run(caller, work).await });
     }
 }
 
@@ -112,6 +212,8 @@ fn output_schema(session: &Session, server: &ServerName, tool: &str) -> Option<C
 /// What is to be done with the result of a call.
 #[derive(Debug)]
 pub(crate) struct Fitting {
+    /// Where the result is in the answer.
+    place: Span,
     /// The tool as the host knows it.
     tool: Arc<str>,
     /// An answer of more bytes is replaced by its outline.
@@ -119,6 +221,8 @@ pub(crate) struct Fitting {
     /// The schema against which the host may check the result.
     schema: Option<CompiledSchema>,
     way: CalledBy,
+    /// The name of `read_result`.
+    read: &'static str,
     filter: Option<Arc<str>>,
 }
 
@@ -133,16 +237,13 @@ impl Fitting {
     /// answer stays as it was.
     pub(crate) async fn apply(self, session: &Arc<Session>, answer: Answer) -> Fitted {
         let Answer::Response { message, head, era } = answer else { return Fitted { answer, stored: None } };
-        let (Kind::Result { id }, Some(payload)) = (&head.kind, &head.payload) else {
-            return Fitted { answer: Answer::Response { message, head, era }, stored: None };
-        };
-        let (id, result) = (message.slice(id.clone()), message.slice(payload.clone()));
+        let (place, result) = (self.place.clone(), message.slice(self.place.clone()));
         let made = match self.filter.clone() {
             Some(filter) if !is_error(&result) => self.filtered(session, result, &filter).await,
             _ => self.outlined(session, result).await,
         };
         let replaced = made.and_then(|(result, stored)| {
-            let message = write::result(&id, &result);
+            let message = Frame::edited(&message, &[(place, &result)]).into_bytes();
             let head = Head::read(&message).ok()?;
             Some(Fitted { answer: Answer::Response { message, head, era }, stored })
         });
@@ -215,13 +316,12 @@ impl Fitting {
 
     /// The last line of an outline: how a model reads on, in the form in which it has made the call.
     fn closing(&self, handle: Handle) -> String {
-        closing(&self.way, handle)
+        closing(&self.way, self.read, handle)
     }
 }
 
-fn closing(way: &CalledBy, handle: Handle) -> String {
-    let (read, arguments) =
-        (BuiltinTool::ReadResult.name(), format!(r#"{{"result":"{handle}","lines":"1-80"}}"#));
+fn closing(way: &CalledBy, read: &str, handle: Handle) -> String {
+    let arguments = format!(r#"{{"result":"{handle}","lines":"1-80"}}"#);
     let quoted = |name: &Bytes| string_value(name).map(Cow::into_owned).unwrap_or_default();
     let reads = match way {
         CalledBy::Name => format!("{read} {arguments}"),

@@ -124,7 +124,7 @@ impl HostCall {
             subject: None,
             url_elicitation: false,
             role: route.role.clone(),
-            fit: Fit::of(request, route),
+            fit: Fit::of(session, request, route),
             observed,
         }
     }
@@ -135,6 +135,18 @@ impl HostCall {
             observed.answered(&answer);
         }
         let Some(session) = self.session.upgrade() else { return };
+        let is_task = |fit: &Fit| fit.is_task(&session, &ended.server, &answer);
+        if matches!(self.role, Role::Begins) && self.fit.as_ref().is_some_and(is_task) {
+            return Self { fit: None, ..self }.deliver_to(session, ended, answer);
+        }
+        let learning = self.fit.as_ref().and_then(|fit| fit.learning(&session, &ended.server, &answer));
+        self.deliver_to(session, ended, answer);
+        if let Some(learning) = learning {
+            learning.begin();
+        }
+    }
+
+    fn deliver_to(self, session: Arc<Session>, ended: Ended<()>, answer: Answer) {
         let fitting = self.fit.as_ref().and_then(|fit| fit.wanted(&session, &ended.server, &answer));
         if let Some(fitting) = fitting.filter(|_| !self.is_within_another()) {
             tokio::spawn(self.deliver_fitted(session, ended, answer, fitting));

@@ -3,6 +3,7 @@
 mod fit;
 mod host_call;
 mod observed;
+mod task_fits;
 
 use std::{
     fmt,
@@ -26,8 +27,11 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::host_call::{answers, split};
 pub(crate) use self::{host_call::HostCall, observed::Observed};
+use self::{
+    host_call::{answers, split},
+    task_fits::TaskFits,
+};
 use crate::{
     context::RequestContext,
     destination::Route,
@@ -52,6 +56,8 @@ pub struct SuspendedCalls {
     seal: Option<Seal>,
     /// Notified when something is due earlier than the timer knows.
     earlier: Notify,
+    /// How the calls were made whose tasks are not over.
+    task_fits: TaskFits,
 }
 
 #[derive(Default)]
@@ -63,7 +69,12 @@ struct State {
 
 impl Default for SuspendedCalls {
     fn default() -> Self {
-        Self { state: Mutex::default(), seal: Seal::new(), earlier: Notify::new() }
+        Self {
+            state: Mutex::default(),
+            seal: Seal::new(),
+            earlier: Notify::new(),
+            task_fits: TaskFits::default(),
+        }
     }
 }
 

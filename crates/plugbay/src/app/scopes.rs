@@ -1,14 +1,15 @@
-//! Who shares the servers of a gateway, as `plugbay status` shows it.
+//! Who shares the servers of a gateway, and how `plugbay status` shows it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use plugbay_core::{
     name::ServerName,
-    scope::{Scope, ScopeChoice},
+    scope::{self, Launch, Scope, ScopeChoice},
 };
-use plugbay_upstream::spec::Transport;
+use plugbay_upstream::spec::{ServerSpec, Transport};
 
 use super::{App, InUse};
+use crate::config::ServerSettings;
 
 /// Who shares a server, and how many processes of it run for all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,4 +37,18 @@ impl App {
         };
         self.lock().iter().map(|(name, one)| (name.clone(), status(one))).collect()
     }
+}
+
+/// The scope of a server in this project, and why.
+pub(super) fn scope_of(server: &ServerSettings, spec: &ServerSpec, project: &Path) -> ScopeChoice {
+    let cwd;
+    let launch = match &spec.transport {
+        Transport::Stdio(stdio) => {
+            cwd = stdio.cwd.as_ref().map(|cwd| cwd.to_string_lossy());
+            Launch::Command { command: &stdio.command, args: &stdio.args, cwd: cwd.as_deref() }
+        }
+        Transport::Http(http) if http.remote => Launch::Remote,
+        Transport::Http(_) => Launch::Url,
+    };
+    scope::choose(&launch, server.sharing.scope, &project.to_string_lossy())
 }

@@ -6,7 +6,7 @@ use super::{
     Style, View, one_line, table,
     units::{plural, time},
 };
-use crate::commands::doctor::{Checked, Diagnosis, Finding, Fix, Plan, Severity, Subject};
+use crate::commands::doctor::{Checked, Diagnosis, Finding, Fix, Plan, SandboxState, Severity, Subject};
 
 /// Lines are broken here where the terminal does not say.
 const WIDTH: usize = 80;
@@ -82,6 +82,7 @@ impl Diagnosis {
                 lines.push(format!("{} of {all} servers work: {}.", working.len(), plural(tools, "tool")));
             }
         }
+        lines.extend(self.sandbox.as_ref().map(SandboxState::line));
         lines.push(self.counts(style));
         lines.push(String::new());
         lines.join("\n")

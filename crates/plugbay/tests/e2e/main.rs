@@ -14,6 +14,7 @@ mod peers;
 mod remote;
 mod renewed;
 mod resources;
+mod results;
 mod scopes;
 mod scripts;
 mod skills;
@@ -34,6 +35,7 @@ use crate::{
     remote::check_remote,
     renewed::{After, check_renewed},
     resources::{check_definitions, check_shelf},
+    results::check_handles,
     scopes::check_memory_of_sessions,
     scripts::check_script,
     skills::check_skills,
@@ -73,6 +75,10 @@ mod real_hosts {
             "hosts.sh",
             &["--measure", "--pinned", "--host", "claude-code", "--part", "opening", "--part", "deferral"],
         );
+        claude_code_and_gemini_cli_pass_a_result_on: check_script(
+            "hosts.sh",
+            &["--host", "claude-code", "--host", "gemini-cli", "--scenario", "handle"],
+        );
         the_plugin_for_claude_code: check_script("plugin.sh", &[]);
         setup_of_four_hosts_and_back: check_script("setup-hosts.sh", &["--host", "claude-code"]);
     }
@@ -102,6 +108,16 @@ mod packaging {
 
     tests! {
         every_package_works_as_an_mcp_server: check_script("../packaging/check.sh", &[]);
+    }
+}
+
+/// A result of 300 KB goes from one tool to the next by its handle.
+mod handles {
+    use super::*;
+
+    tests! {
+        typescript_sdk_1: check_handles(TypeScript1, Legacy);
+        typescript_sdk_2_modern: check_handles(TypeScript2, Modern);
     }
 }
 

@@ -137,6 +137,11 @@ impl World {
         servers.iter().fold(Config::new(), |config, server| config.entry(server.name, server.entry.clone()))
     }
 
+    /// A file that the filesystem server may use.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.files().join(name)
+    }
+
     fn files(&self) -> PathBuf {
         self.root.join("files")
     }

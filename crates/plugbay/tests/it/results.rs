@@ -1,5 +1,7 @@
 //! Large results through the real binary: over stdio, HTTP and the daemon.
 
+mod handles;
+
 use std::{fs, path::Path};
 
 use plugbay_testkit::{Config, DEADLINE, Host, HttpGateway, MODERN_META, Script, Workspace, wait_until};

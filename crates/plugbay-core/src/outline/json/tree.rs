@@ -15,15 +15,15 @@ pub(super) fn write(page: &mut Page, json: &[u8], profile: &Profile) -> bool {
     if !is_tree(profile) {
         return false;
     }
-    let mut listing = Listing::default();
-    let _ = value(&mut Cursor::new(json, 0), json, None, 0, &mut listing);
+    let mut reader = Reader { json, listing: Listing::default() };
+    let _ = reader.value(&mut Cursor::new(json, 0), Place::ROOT); // it has been read before
     let root = &profile.nodes[ROOT];
     page.line(if root.arrays.count > 0 {
         "tree: .[] | {name, type, children?: […]}; all entries: .. | objects | select(.name)"
     } else {
         "tree: {name, type, children?: […]}; all entries: .. | objects | select(.name)"
     });
-    listing.write(page);
+    reader.listing.write(page);
     true
 }
 
@@ -47,71 +47,87 @@ fn is_tree(profile: &Profile) -> bool {
         && child(b"children").is_some_and(|children| children.arrays.count > 0)
 }
 
-/// Reads one entry, or an array of entries. `top` is the entry at the top of the tree in which this one is.
-fn value(
-    cursor: &mut Cursor<'_>,
-    json: &[u8],
-    top: Option<&str>,
-    depth: u32,
-    out: &mut Listing,
-) -> Result<(), ScanError> {
-    match cursor.peek()? {
-        b'[' => {
-            let mut elements = Walk::open(cursor, b'[', depth)?;
-            while elements.advance(cursor)? {
-                value(cursor, json, top, depth + 1, out)?;
-            }
-        }
-        b'{' => entry(cursor, json, top, depth, out)?,
-        _ => _ = cursor.value(depth)?,
-    }
-    Ok(())
+/// Reads entries into a listing.
+struct Reader<'a> {
+    json: &'a [u8],
+    listing: Listing,
 }
 
-/// Members may come in any order, so children wait until the name is known.
-fn entry(
-    cursor: &mut Cursor<'_>,
-    json: &[u8],
-    top: Option<&str>,
+/// Where in the tree an entry stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The entry at the top of the tree in which this one is.
+    top: Option<&'a str>,
     depth: u32,
-    out: &mut Listing,
-) -> Result<(), ScanError> {
-    let (mut name, mut children, mut is_folder) = (String::new(), None, false);
-    // A single root is no folder to count by.
-    let below = |name: &str| (depth > 0).then(|| top.unwrap_or(name).to_owned());
-    let mut members = Walk::open(cursor, b'{', depth)?;
-    while members.advance(cursor)? {
-        let (key, _) = cursor.string()?;
-        cursor.expect(b':')?;
-        let first = cursor.peek()?;
-        let start = cursor.at();
-        match (&json[key.start + 1..key.end - 1], first) {
-            (b"name", b'"') => {
-                let (span, _) = cursor.string()?;
-                name = string_start(&json[span.start + 1..span.end - 1], NAME).0;
+}
+
+impl<'a> Place<'a> {
+    const ROOT: Self = Self { top: None, depth: 0 };
+
+    fn inside(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+
+    /// Of the children of an entry of this name. A single root is no folder to count by.
+    fn below(self, name: &'a str) -> Self {
+        let top = if self.depth > 0 { self.top.or(Some(name)) } else { None };
+        Self { top, depth: self.depth + 1 }
+    }
+}
+
+impl Reader<'_> {
+    /// Reads one entry, or an array of entries.
+    fn value(&mut self, cursor: &mut Cursor<'_>, place: Place<'_>) -> Result<(), ScanError> {
+        match cursor.peek()? {
+            b'[' => {
+                let mut elements = Walk::open(cursor, b'[', place.depth)?;
+                while elements.advance(cursor)? {
+                    self.value(cursor, place.inside())?;
+                }
             }
-            (b"children", b'[') if !name.is_empty() => {
-                is_folder = true;
-                value(cursor, json, below(&name).as_deref(), depth + 1, out)?;
-            }
-            (b"children", b'[') => {
-                is_folder = true;
-                children = Some(start);
-                cursor.value(depth + 1)?;
-            }
-            (b"type", b'"') => {
-                let (span, _) = cursor.string()?;
-                is_folder |=
-                    matches!(&json[span], b"\"directory\"" | b"\"dir\"" | b"\"folder\"" | b"\"tree\"");
-            }
-            _ => _ = cursor.value(depth + 1)?,
+            b'{' => self.entry(cursor, place)?,
+            _ => _ = cursor.value(place.depth)?,
         }
+        Ok(())
     }
-    if let Some(start) = children {
-        value(&mut Cursor::new(json, start), json, below(&name).as_deref(), depth + 1, out)?;
+
+    /// Members may come in any order, so children wait until the name is known.
+    fn entry(&mut self, cursor: &mut Cursor<'_>, place: Place<'_>) -> Result<(), ScanError> {
+        let (mut name, mut children, mut is_folder) = (String::new(), None, false);
+        let mut members = Walk::open(cursor, b'{', place.depth)?;
+        while members.advance(cursor)? {
+            let (key, _) = cursor.string()?;
+            cursor.expect(b':')?;
+            let first = cursor.peek()?;
+            let start = cursor.at();
+            match (&self.json[key.start + 1..key.end - 1], first) {
+                (b"name", b'"') => {
+                    let (span, _) = cursor.string()?;
+                    name = string_start(&self.json[span.start + 1..span.end - 1], NAME).0;
+                }
+                (b"children", b'[') if !name.is_empty() => {
+                    is_folder = true;
+                    self.value(cursor, place.below(&name))?;
+                }
+                (b"children", b'[') => {
+                    is_folder = true;
+                    children = Some(start);
+                    cursor.value(place.depth + 1)?;
+                }
+                (b"type", b'"') => {
+                    let (span, _) = cursor.string()?;
+                    let kind = &self.json[span];
+                    is_folder |= matches!(kind, b"\"directory\"" | b"\"dir\"" | b"\"folder\"" | b"\"tree\"");
+                }
+                _ => _ = cursor.value(place.depth + 1)?,
+            }
+        }
+        if let Some(start) = children {
+            self.value(&mut Cursor::new(self.json, start), place.below(&name))?;
+        }
+        if place.depth > 0 {
+            self.listing.note(place.top, &name, is_folder);
+        }
+        Ok(())
     }
-    if depth > 0 {
-        out.note(top, &name, is_folder);
-    }
-    Ok(())
 }

@@ -1,11 +1,12 @@
-//! The parts of a `tools/call` result, found in one pass.
+//! The parts of a result that an outline replaces, and what there is to read in them.
 
 use std::borrow::Cow;
 
 use super::Readable;
 use crate::{
     text::{string_start, string_text},
-    wire::{Cursor, Member, ScanError, Span, Walk, skip, string_value},
+    tool_result::{Block, ToolResult, only_member},
+    wire::{Span, skip},
 };
 
 /// A text of at most so many bytes stays, unless there are many.
@@ -14,121 +15,32 @@ const MANY: usize = 4000;
 /// So many bytes of a text are compared with `structuredContent`.
 const COMPARED: usize = 64 << 10;
 
-pub(super) struct Parts<'a> {
-    pub(super) result: &'a [u8],
-    /// In order. A key that comes twice stays twice, as it came.
-    pub(super) members: Vec<Member<'a>>,
-    pub(super) blocks: Vec<Block>,
-    pub(super) has_content: bool,
-    pub(super) is_error: bool,
-    structured: Option<Span>,
+/// A result, and which of its texts are replaced.
+pub(super) struct Parts<'r, 'a> {
+    pub(super) result: &'r ToolResult<'a>,
+    /// For each block.
+    pub(super) is_large: Vec<bool>,
 }
 
-/// A content block.
-pub(super) struct Block {
-    pub(super) span: Span,
-    /// The text of a text block, with its quotes.
-    pub(super) text: Option<Span>,
-    /// A text that is replaced.
-    pub(super) is_large: bool,
-}
-
-impl<'a> Parts<'a> {
-    /// `None` if it is no object, or has `content` twice.
-    pub(super) fn of(result: &'a [u8]) -> Option<Self> {
-        let mut parts = Self {
-            result,
-            members: Vec::new(),
-            blocks: Vec::new(),
-            has_content: false,
-            is_error: false,
-            structured: None,
-        };
-        parts.read().ok()?;
-        let twice = |key: &str| parts.members.iter().filter(|member| member.key == key).count() > 1;
-        if twice("content") || twice("structuredContent") {
-            return None;
-        }
-        parts.mark_large();
-        Some(parts)
-    }
-
-    fn read(&mut self) -> Result<(), ScanError> {
-        let mut cursor = Cursor::new(self.result, 0);
-        cursor.peek()?;
-        let mut walk = Walk::open(&mut cursor, b'{', 0)?;
-        while walk.advance(&mut cursor)? {
-            let (key_span, _) = cursor.string()?;
-            cursor.expect(b':')?;
-            let key = string_value(&self.result[key_span.clone()]).unwrap_or_default();
-            let first = cursor.peek()?;
-            let start = cursor.at();
-            let value = if key == "content" && first == b'[' {
-                self.has_content = true;
-                self.content(&mut cursor)?;
-                start..cursor.at()
-            } else {
-                cursor.checked_value()?
-            };
-            match key.as_ref() {
-                "structuredContent" if first == b'{' => self.structured = Some(value.clone()),
-                "isError" => self.is_error = self.result[value.clone()] == *b"true",
-                _ => {}
-            }
-            self.members.push(Member { key, key_span, value });
-        }
-        cursor.end()
-    }
-
-    fn content(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ScanError> {
-        let mut walk = Walk::open(cursor, b'[', 1)?;
-        while walk.advance(cursor)? {
-            let first = cursor.peek()?;
-            let start = cursor.at();
-            let text = if first == b'{' { self.block(cursor)? } else { cursor.value(2).map(|_| None)? };
-            self.blocks.push(Block { span: start..cursor.at(), text, is_large: false });
-        }
-        Ok(())
-    }
-
-    /// The text of a text block.
-    fn block(&self, cursor: &mut Cursor<'_>) -> Result<Option<Span>, ScanError> {
-        let (mut is_text, mut text) = (false, None);
-        let mut walk = Walk::open(cursor, b'{', 2)?;
-        while walk.advance(cursor)? {
-            let (key, _) = cursor.string()?;
-            cursor.expect(b':')?;
-            let value = cursor.checked_value()?;
-            match &self.result[key] {
-                b"\"type\"" => is_text = self.result[value] == *b"\"text\"",
-                b"\"text\"" if self.result[value.start] == b'"' => text = Some(value),
-                _ => {}
-            }
-        }
-        Ok(text.filter(|_| is_text))
-    }
-
-    /// Small texts stay, unless they are many: then all are replaced.
-    fn mark_large(&mut self) {
+impl<'r, 'a> Parts<'r, 'a> {
+    /// `None` if it has `content` or `structuredContent` twice. Small texts stay, unless they are many: then all are replaced.
+    pub(super) fn of(result: &'r ToolResult<'a>) -> Option<Self> {
         let length = |block: &Block| block.text.as_ref().map_or(0, Span::len);
-        let small: usize = self.blocks.iter().map(length).filter(|length| *length <= SMALL).sum();
-        for block in &mut self.blocks {
-            block.is_large = block.text.is_some() && (small > MANY || length(block) > SMALL);
-        }
-    }
-
-    pub(super) fn structured(&self) -> Option<&'a [u8]> {
-        self.structured.clone().map(|span| &self.result[span])
+        let small: usize = result.blocks.iter().map(length).filter(|length| *length <= SMALL).sum();
+        let is_large = |block: &Block| block.text.is_some() && (small > MANY || length(block) > SMALL);
+        let is_large = result.blocks.iter().map(is_large).collect();
+        (!result.is_ambiguous()).then_some(Self { result, is_large })
     }
 
     fn texts(&self) -> impl Iterator<Item = &'a [u8]> {
-        let large = self.blocks.iter().filter(|block| block.is_large);
-        large.filter_map(|block| Some(&self.result[block.text.clone()?]))
+        let json = self.result.json;
+        let large = self.result.blocks.iter().zip(&self.is_large).filter(|(_, is_large)| **is_large);
+        large.filter_map(move |(block, _)| Some(&json[block.text.clone()?]))
     }
 
     /// Bytes of all that could be outlined.
     pub(super) fn bytes(&self) -> usize {
-        self.texts().map(<[u8]>::len).sum::<usize>() + self.structured().map_or(0, <[u8]>::len)
+        self.texts().map(<[u8]>::len).sum::<usize>() + self.result.structured().map_or(0, <[u8]>::len)
     }
 
     pub(super) fn readable(&self) -> Readable<'a> {
@@ -138,7 +50,7 @@ impl<'a> Parts<'a> {
             [one] => Some(decoded(one)),
             many => Some(Cow::Owned(many.iter().map(|text| decoded(text)).collect::<Vec<_>>().join("\n"))),
         };
-        let Some(structured) = self.structured() else {
+        let Some(structured) = self.result.structured() else {
             return Readable { structured: None, text: text(&texts) };
         };
         match same(&texts, structured) {
@@ -170,18 +82,6 @@ fn same(texts: &[&[u8]], structured: &[u8]) -> Same {
         }
         _ => Same::No,
     }
-}
-
-fn only_member(object: &[u8]) -> Option<Span> {
-    let mut cursor = Cursor::new(object, 0);
-    let mut walk = Walk::open(&mut cursor, b'{', 0).ok()?;
-    if !walk.advance(&mut cursor).ok()? {
-        return None;
-    }
-    cursor.string().ok()?;
-    cursor.expect(b':').ok()?;
-    let value = cursor.checked_value().ok()?;
-    (cursor.peek() == Ok(b'}')).then_some(value)
 }
 
 /// Whether a quoted text is this JSON, but for white space; told from its beginning.

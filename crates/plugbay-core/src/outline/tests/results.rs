@@ -4,11 +4,16 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{super::*, snapshots::issues};
+use crate::{outline::result::Replaced, tool_result::ToolResult};
 
 const CLOSING: &str = "result: \"r_7Kq2\" - read_result {result, jq|lines|grep|page}";
 
 fn how() -> Replacement<'static> {
     Replacement { threshold: 500, outline: 400, error: 300, closing: CLOSING, schema: OutputSchema::None }
+}
+
+fn replace(result: &[u8], how: &Replacement<'_>) -> Option<Replaced> {
+    super::super::replace(&ToolResult::read(result)?, how)
 }
 
 fn replaced(result: &Value, how: &Replacement<'_>) -> Value {
@@ -110,7 +115,7 @@ fn a_text_that_is_the_only_member_is_read_as_text() {
     let result =
         json!({"content": [{"type": "text", "text": words()}], "structuredContent": {"content": words()}})
             .to_string();
-    let readable = readable(result.as_bytes()).unwrap();
+    let readable = readable(&ToolResult::read(result.as_bytes()).unwrap()).unwrap();
     assert_eq!(readable.structured, None);
     assert_eq!(readable.text.as_deref(), Some(words().as_str()));
     let result =

@@ -108,6 +108,7 @@ impl Profile {
         let keys = node.objects.keys.iter().map(|key| Key {
             name: key_name(&key.raw),
             optional: key.count < node.objects.count,
+            once: false,
             shape: key.node.map(|id| self.shape_of(id, depth - 1, above)).unwrap_or_default(),
         });
         Object::Keys { keys: keys.collect(), more: node.objects.more > 0 }

@@ -48,6 +48,37 @@ async fn an_agent_turns_a_sentence_into_a_tool_call_and_text() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn references_in_calls_of_an_agent_are_replaced_and_then_checked() {
+    let mut agent = AgentHarness::new().await;
+    let read = json!({ "name": "execute_tool", "arguments": { "name": "s__read", "arguments": {} } });
+    agent.harness.say(request(1, "tools/call", &read.to_string())).await;
+    let text = json!({ "n": 42, "name": "x".repeat(30_000) }).to_string();
+    agent.harness.forwarded().await.answer(json!({ "content": [{ "type": "text", "text": text }] }));
+    let outline = agent.harness.hear().await["result"]["content"][0]["text"].to_string();
+    let handle = &outline[outline.find("r_").expect("a handle")..][..24];
+
+    agent.want(&format!("read the number of {handle}")).await;
+    let number = json!({ "n": { "$result": handle, "jq": ".n" } }).to_string();
+    let name = json!({ "n": { "$result": handle, "jq": ".name" } }).to_string();
+    let unknown = json!({ "n": { "$result": "r_AAECAwQFBgcICQoLDA0ODw" } }).to_string();
+    let wanted = [("s__read", &number[..]), ("s__read", &name), ("s__read", &unknown)];
+    agent.asked().await.answer(calls(&wanted));
+    let call = agent.harness.forwarded().await;
+    assert!(call.text().contains(r#""arguments":{"n":42}"#), "{}", call.text());
+    call.answer(r#"{"content":[{"type":"text","text":"seven"}]}"#);
+    let asked = agent.asked().await;
+    let told = &asked.turns()[2];
+    assert!(
+        told.starts_with("result: seven, ") && told.contains("`n` does not fit: it is a string"),
+        "{told:.500}"
+    );
+    assert!(told.contains("n: there is no result r_AAE"), "{told:.500}");
+    asked.answer(says("ok"));
+    let (_, record, _) = agent.told().await;
+    assert!(record.contains(handle) && !record.contains("42"), "the record has what was asked: {record}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn read_only_tool_calls_of_an_agent_run_in_parallel() {
     let mut agent = AgentHarness::new().await;
     agent.want("both").await;

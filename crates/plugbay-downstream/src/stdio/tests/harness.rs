@@ -100,6 +100,11 @@ impl Harness {
         self.ask(request("\"over\"", "ping", "{}")).await;
     }
 
+    /// Waits until no thread works any more: only then does a paused clock move on.
+    pub(super) async fn workers_idle(&self) {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+
     // --- what servers do
 
     /// Some server tells this, and nobody knows why.

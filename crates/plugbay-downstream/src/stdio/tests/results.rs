@@ -1,5 +1,8 @@
 //! Large results: outlines and handles, what is read of them, and handles as arguments.
 
+mod shapes;
+mod tasks;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -16,12 +19,19 @@ use super::harness::{Harness, INITIALIZED, MESSAGE_LIMIT, cancel, modern, reques
 
 /// The server `s` with a tool that reads, and one that writes a text or a list.
 fn snapshot(mode: Mode, results: ResultRules) -> Snapshot {
+    snapshot_with(&[], mode, results)
+}
+
+/// The same with further tools.
+fn snapshot_with(further: &[&str], mode: Mode, results: ResultRules) -> Snapshot {
     let write = json!({ "type": "object", "properties": {
         "path": { "type": "string" }, "text": { "type": "string" }, "list": { "type": "array" }, "any": {} } });
     let tools = [
         json!({ "name": "read", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true } }),
         json!({ "name": "write", "inputSchema": write }),
     ];
+    let further = further.iter().map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }));
+    let tools: Vec<Value> = tools.into_iter().chain(further).collect();
     let tools = tools.iter().map(|tool| Tool::parse(Bytes::from(tool.to_string())).unwrap());
     let offer = Offer::new(Era::Legacy, None, None, tools.collect());
     let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
@@ -433,4 +443,25 @@ async fn values_of_a_filter_that_are_large_are_a_result_of_their_own() {
         again.contains("row number 0") && again.contains("r_") && again.len() < 20_000 && !failed,
         "{again}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suite_whose_server_has_a_tool_read_result_reads_by_the_full_name() {
+    let snapshot = snapshot_with(&["read_result"], Mode::Suite, ResultRules::default());
+    let mut harness = Harness::with(snapshot);
+    harness.open().await;
+    let call = |subtool: &str, args: Value| json!({ "action": "call", "subtool": subtool, "args": args });
+    harness.say(tool_call(1, "s_suite", &call("read", json!({})))).await;
+    harness.forwarded().await.answer(text_result(&page()));
+    let answer = harness.hear().await;
+    let outline = text(&answer).to_owned();
+    assert!(outline.contains(r#""subtool":"plugbay__read_result""#), "{outline}");
+    let args = json!({ "result": handle(&outline), "lines": "3" });
+    let (part, failed) = told(&mut harness, "s_suite", call("plugbay__read_result", args.clone())).await;
+    assert!(part.contains("line 0002") && !failed, "{part}");
+    harness.say(tool_call(3, "s_suite", &call("read_result", args.clone()))).await;
+    let forwarded = harness.forwarded().await;
+    assert_eq!(sent(&forwarded.text()), args, "the server has its own");
+    forwarded.answer(text_result("its own"));
+    assert_eq!(text(&harness.hear().await), "its own");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use plugbay_core::result_value::result_value;
+use plugbay_core::tool_result::result_value;
 use plugbay_sandbox::{Limits, Outcome, Sandbox, SandboxFailure, Settings};
 
 use super::{CommandError, Context};

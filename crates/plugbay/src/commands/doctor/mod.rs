@@ -11,6 +11,7 @@ mod gather;
 mod hosts;
 mod left;
 mod places;
+mod sandbox;
 mod words;
 
 use std::{collections::BTreeSet, process::ExitCode};
@@ -25,6 +26,7 @@ use self::{
 pub use self::{
     finding::{Finding, Severity, Subject},
     fix::Fix,
+    sandbox::SandboxState,
 };
 use super::{CommandError, Context, alternatives, setup::open_journal};
 use crate::config::{self, Settings};
@@ -51,6 +53,9 @@ pub struct DoctorArgs {
 pub struct Diagnosis {
     pub findings: Vec<Finding>,
     pub servers: Vec<Checked>,
+    /// How jq filters are confined; absent if servers were named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxState>,
     pub summary: Summary,
     /// What `--fix` did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -106,7 +111,11 @@ async fn diagnose(context: &Context, args: &DoctorArgs) -> Result<Diagnosis, Com
     let mut servers = args.servers.clone();
     servers.extend(left::counterparts(context, &settings, &hosts, &args.servers));
     let examination = gather(context, settings, hosts, &servers).await;
-    Ok(Diagnosis::of(&examination, &servers))
+    let mut diagnosis = Diagnosis::of(&examination, &servers);
+    if args.servers.is_empty() {
+        diagnosis.sandbox = Some(sandbox::examine(context).await);
+    }
+    Ok(diagnosis)
 }
 
 /// Fails if a name belongs to no server, unless its file is one that cannot be read.
@@ -202,7 +211,7 @@ impl Diagnosis {
         };
         let left = examination.left.iter().filter(|left| left.named).filter_map(|left| left.facts.as_ref());
         let servers = examination.servers.iter().filter(named).chain(left).map(Checked::of).collect();
-        Self { findings, servers, summary, fixed: Vec::new() }
+        Self { findings, servers, sandbox: None, summary, fixed: Vec::new() }
     }
 }
 

@@ -6,10 +6,13 @@ use super::clinic::{Clinic, shell};
 use crate::harness::sample;
 
 #[test]
-fn nothing_wrong_is_two_lines() {
+fn nothing_wrong_is_three_lines() {
     let clinic = Clinic::new(&json!({ "calc": sample("calc"), "clock": sample("clock") }));
     let run = clinic.run(&[]);
-    assert_eq!((run.code, &*run.out), (Some(0), "All 2 servers work: 13 tools.\nNothing is wrong.\n"));
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!((run.code, lines.len()), (Some(0), 3), "{}", run.out);
+    assert_eq!((lines[0], lines[2]), ("All 2 servers work: 13 tools.", "Nothing is wrong."));
+    assert!(lines[1].starts_with("jq filters run confined: limits"), "{}", lines[1]);
     assert_eq!(run.err.lines().count(), 2, "one line per server as it starts: {}", run.err);
 }
 
