@@ -2,9 +2,12 @@
 
 mod bars;
 pub(crate) mod data;
+mod halves;
 pub(crate) mod metrics;
 mod report;
 mod speed;
+mod typos;
+mod written;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +18,9 @@ use plugbay_core::surface::{LONGEST_INSTRUCTIONS, Layout, Snapshot, instructions
 use plugbay_core::tokens::counted;
 use plugbay_core::wire::elements;
 
-use self::data::{Catalog, Data, Query};
+use self::data::{Catalog, Data, Query, Set};
+pub(crate) use self::halves::Half;
+use self::halves::HalfRow;
 use self::metrics::Quality;
 use self::speed::{Cost, Load};
 use crate::args::{Format, Settings};
@@ -26,6 +31,9 @@ pub(crate) const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tool
 
 /// As many tools as nobody has, to see what they cost.
 const LARGE: usize = 50_000;
+
+/// The catalogs that the queries of this project are about.
+const WRITTEN_FOR: [&str; 3] = ["few", "real", "real+distractors"];
 
 /// Where the data is if nobody says otherwise, seen from the workspace.
 const DATA: &str = "../shared/data";
@@ -49,6 +57,10 @@ struct Size {
 
 struct Results {
     rows: Vec<Row>,
+    /// One half of each set, with the table: of those that have right tools, and of those that no tool serves.
+    served: Vec<HalfRow>,
+    misses: Vec<String>,
+    unserved: Vec<HalfRow>,
     sizes: Vec<Size>,
     load: Load,
     /// Tokens of the tool list in search mode, with the instructions.
@@ -67,7 +79,14 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let data = Data::read(&folder)?;
     let (table, load) = speed::load(TABLE)?;
     let table = Arc::new(table);
-    let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load, listing: listing() };
+    let half = settings.half.unwrap_or(Half::Held);
+    let mut results = Results { rows: Vec::new(), served: Vec::new(), misses: Vec::new(), unserved: Vec::new(), sizes: Vec::new(), load, listing: listing() };
+    halve(&data, &table, settings, half, &mut results);
+    if settings.half.is_some() {
+        output::show(&results.misses.concat());
+        output::show(&report::halves(&results));
+        return Ok(());
+    }
     for catalog in &data.catalogs {
         if settings.wants_case(&catalog.name) {
             for embeddings in [true, false] {
@@ -113,6 +132,25 @@ fn evaluate(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool,
     }
     drop(engine);
     measure(catalog, table, quick, results);
+}
+
+/// Figures of one half of each set.
+fn halve(data: &Data, table: &Arc<EmbeddingTable>, settings: &Settings, half: Half, results: &mut Results) {
+    let few = data.catalogs.iter().find(|catalog| catalog.name == "real").map(written::few);
+    for catalog in few.iter().chain(&data.catalogs).filter(|catalog| settings.wants_case(&catalog.name)) {
+        let tools = catalog.borrowed();
+        let engine = Engine::build(&tools, Some(Arc::clone(table)));
+        if settings.misses && half == Half::Fit {
+            let sets = catalog.sets.iter().cloned().chain(written::sets(catalog)).chain(written::unserved());
+            results.misses.extend(sets.map(|set| halves::misses(catalog, &engine, &set)));
+        }
+        let row = |set: &Set| halves::row(&catalog.name, &engine, tools.len(), set, half);
+        results.served.extend(catalog.sets.iter().map(row));
+        if WRITTEN_FOR.contains(&catalog.name.as_str()) {
+            results.served.extend(written::sets(catalog).iter().map(row));
+            results.unserved.extend(written::unserved().iter().map(row));
+        }
+    }
 }
 
 fn measure(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool, results: &mut Results) {

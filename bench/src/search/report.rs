@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::bars::{self, Bar};
+use super::halves::{Figures, HalfRow};
 use super::metrics::{DEPTHS, Quality, seed};
 use super::speed::Cost;
 use super::{Results, Row, Size};
@@ -51,15 +52,33 @@ pub(super) fn text(results: &Results) -> String {
         ]);
     }
     format!(
-        "{}clear: how often the first hit is so far ahead that its schema is sent; right: how often rightly\n\
+        "{}\n{}clear: how often the first hit is so far ahead that its schema is sent; right: how often rightly\n\
          tokens: o200k, median reply of five hits; lines: without schemas\n\
          what a host lists in search mode, with instructions: {} tokens\n\n{}\nprocessor time on one thread; the table itself: {} ms to read, {} MB beside the binary\n",
         quality.render(),
+        halves(results),
         results.listing,
         cost.render(),
         number(Some(results.load.ms)),
         number(Some(megabytes(results.load.bytes)))
     )
+}
+
+/// One half of each set.
+pub(super) fn halves(results: &Results) -> String {
+    let mut served = Table::new(1, ["half of", "tools", "queries", "R@1", "R@5", "clear", "right", "no hits", "poor"]);
+    for HalfRow { set, tools, queries, figures } in &results.served {
+        let Figures { first, fifth, clear, clear_right, hits, poor } = figures;
+        let [first, fifth, clear, right, none, poor] =
+            [*first, *fifth, *clear, *clear_right, 1.0 - hits, *poor].map(share);
+        served.row([set.clone(), tools.to_string(), queries.to_string(), first, fifth, clear, right, none, poor]);
+    }
+    let mut unserved = Table::new(1, ["half of", "tools", "queries", "hits", "poor", "neither"]);
+    for HalfRow { set, tools, queries, figures } in &results.unserved {
+        let [hits, poor, neither] = [figures.hits, figures.poor, figures.hits - figures.poor].map(share);
+        unserved.row([set.clone(), tools.to_string(), queries.to_string(), hits, poor, neither]);
+    }
+    format!("{}\nqueries that no tool serves\n{}", served.render(), unserved.render())
 }
 
 /// The page that the documentation has of it.

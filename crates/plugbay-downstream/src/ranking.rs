@@ -220,7 +220,7 @@ pub fn merge<'a>(
     names: &[String],
     local: &[(&'a Found, Hit)],
 ) -> Ranked<'a> {
-    let lead = local.first().filter(|(_, hit)| hit.clear).map(|(found, _)| &found.exposed);
+    let lead = local.first().filter(|(_, hit)| hit.is_clear()).map(|(found, _)| &found.exposed);
     let chosen =
         names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| request.may_be(found));
     let chosen: Vec<(&Found, Option<f32>)> = chosen

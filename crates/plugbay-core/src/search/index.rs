@@ -1,6 +1,7 @@
 //! The index: which tools contain a term, and the score it gives them.
 
 use std::{
+    borrow::Cow,
     iter,
     sync::{Arc, OnceLock},
 };
@@ -11,6 +12,7 @@ use super::{
     embeddings::Embedding,
     postings::{Posting, TermPostings},
     segment::Segment,
+    spelling::{Meant, Spelling, Words},
 };
 
 /// How soon more of the same word stops counting.
@@ -27,6 +29,8 @@ pub(super) struct Index {
     tools: Vec<ToolWeights>,
     /// For each term that a query had: what the segments have of it, with the scores that follow.
     postings: Vec<OnceLock<Box<TermPostings>>>,
+    /// Made when a query first has a word that nobody knows.
+    spelling: OnceLock<Spelling>,
 }
 
 #[derive(Debug)]
@@ -71,7 +75,7 @@ impl Index {
         };
         let segments = segments.into_iter().map(place).collect();
         let postings = iter::repeat_with(OnceLock::new).take(with.len()).collect();
-        Self { dictionary, segments, with, rarity, tools, postings }
+        Self { dictionary, segments, with, rarity, tools, postings, spelling: OnceLock::new() }
     }
 
     pub(super) fn dictionary(&self) -> &Arc<Dictionary> {
@@ -90,6 +94,17 @@ impl Index {
     /// The term of a word, if some tool has it.
     pub(super) fn term(&self, word: &str) -> Option<TermId> {
         self.dictionary.term(word).filter(|term| self.is_used(*term))
+    }
+
+    /// What a word stands for in the index; `None` for one that says nothing.
+    pub(super) fn stem<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
+        self.dictionary.stem(word)
+    }
+
+    /// How a word that is not known was probably meant.
+    pub(super) fn meant(&self, word: &str) -> Option<Meant> {
+        let spelling = self.spelling.get_or_init(|| Spelling::new(|found| self.each_word(found)));
+        spelling.meant(word, self)
     }
 
     fn is_used(&self, term: TermId) -> bool {
@@ -166,6 +181,10 @@ impl Index {
         !self.postings(term).scores(&(tool..tool + 1)).is_empty()
     }
 
+    pub(super) fn has_in_name(&self, tool: u32, term: TermId) -> bool {
+        !self.postings(term).names(&(tool..tool + 1)).is_empty()
+    }
+
     /// The cosine of the angle between a tool and something else; `None` without a table.
     pub(super) fn cosine(&self, tool: u32, other: &Embedding) -> Option<f32> {
         self.cosines(other)(tool)
@@ -191,6 +210,12 @@ impl Index {
         start + segment.twins[(tool - start) as usize]
     }
 
+    /// The terms in the name of a tool's server.
+    pub(super) fn server(&self, tool: u32) -> &[TermId] {
+        let PlacedSegment { start, segment } = self.segment_of(tool);
+        segment.servers.of((tool - start) as usize)
+    }
+
     fn segment_of(&self, tool: u32) -> &PlacedSegment {
         let behind = self.segments.partition_point(|placed| placed.start <= tool);
         &self.segments[behind - 1]
@@ -202,7 +227,18 @@ impl Index {
         let made: usize = self.postings.iter().filter_map(OnceLock::get).map(|made| made.heap_bytes()).sum();
         let places = self.postings.capacity() * size_of::<OnceLock<Box<TermPostings>>>();
         let tools = self.tools.capacity() * size_of::<ToolWeights>();
-        self.dictionary.heap_bytes() + numbers + segments + tools + places + made
+        let spelling = self.spelling.get().map_or(0, Spelling::heap_bytes);
+        self.dictionary.heap_bytes() + numbers + segments + tools + places + made + spelling
+    }
+}
+
+impl Words for Index {
+    fn exact(&self, word: &str) -> Option<TermId> {
+        self.dictionary.exact(word).filter(|term| self.is_used(*term))
+    }
+
+    fn count(&self, term: TermId) -> usize {
+        self.count_with(term)
     }
 }
 

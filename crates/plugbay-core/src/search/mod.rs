@@ -3,6 +3,7 @@
 mod dictionary;
 mod document;
 mod embeddings;
+mod everyday;
 mod explain;
 mod index;
 mod lexicon;
@@ -11,7 +12,9 @@ mod query;
 pub mod ranking;
 pub mod reply;
 mod segment;
+mod spelling;
 mod synonyms;
+mod typed;
 mod words;
 
 use std::{ops::Range, sync::Arc};
@@ -27,7 +30,7 @@ use self::{
     dictionary::{Dictionary, TermId},
     embeddings::{Embedding, Embeddings, EmbeddingsBuilder},
     index::Index,
-    query::{Part, Query, WeightedTerm},
+    query::{Asked, Part, Query, WeightedTerm},
     synonyms::Synonyms,
 };
 use crate::catalog::Tool;
@@ -57,9 +60,26 @@ const STRONG: f32 = 0.4;
 const LEAD: f32 = 0.75;
 const ANSWERED: f32 = 0.5;
 const NEAR_ENOUGH: f32 = 0.45;
+/// A query finds nothing if no hit has at least so much of its words and its meaning together: this, and so much more for
+/// ten times the tools. Fitted on one half of the query sets (`docs/search.md`).
+const FLOOR: f32 = 0.293;
+const FLOOR_RISE: f32 = 0.12;
+/// So much above that, the reply says that no hit fits well; and where the query has a word that nobody knows.
+const DOUBT: f32 = 0.15;
+const UNKNOWN_DOUBT: f32 = 0.3;
+/// Queries of so many words are judged so: for finding nothing, and for fitting badly.
+const VERY_FEW_WORDS: usize = 4;
+const FEW_WORDS: usize = 6;
+/// What counts as nearness in meaning where there is no table.
+const NEUTRAL: f32 = 0.3;
+/// So many hits are looked at to see whether any fits.
+const SHOWN: usize = 5;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
+/// Of the hits that are shown, so many may be of one server while another's score at least this share of theirs.
+const OF_ONE_SERVER: usize = 3;
+const NEARLY: f32 = 0.75;
 /// So many scores are added up for one part of a query. Terms that more tools have than fit in, and so tell the least, are
 /// left out.
 const SCORES: usize = 1 << 20;
@@ -116,13 +136,30 @@ pub const GROUP: usize = 2048;
 pub struct Hit {
     pub tool: u32,
     pub score: f32,
-    /// It is the first, and clearly the right one.
-    pub clear: bool,
+    pub fit: Fit,
+}
+
+/// How well the hits of a search fit its query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// This is the first hit, and clearly the right one.
+    Clear,
+    Likely,
+    /// No hit fits well.
+    Poor,
 }
 
 impl Hit {
     fn new(tool: u32, score: f32) -> Self {
-        Self { tool, score, clear: false }
+        Self { tool, score, fit: Fit::Likely }
+    }
+
+    pub fn is_clear(&self) -> bool {
+        self.fit == Fit::Clear
+    }
+
+    pub fn is_poor(&self) -> bool {
+        self.fit == Fit::Poor
     }
 }
 
@@ -166,16 +203,33 @@ impl Engine {
         };
         let segments: Vec<Arc<Segment>> = groups.into_iter().filter_map(segment).collect();
         let index = Index::new(dictionary, segments.clone());
-        let synonyms = Synonyms::new(|word| index.term(word));
+        let synonyms = Synonyms::new(&index);
         let embeddings = table.map(|table| Embeddings::new(table, &index));
         (Self { index, synonyms, embeddings }, segments)
     }
 
     /// The best `limit` tools, best first; equal ones in the order of the catalog. Others than those `within`
-    /// are not looked at.
+    /// are not looked at. Of all tools there are none if even the best ones hardly fit.
     pub fn search(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
-        let wanted = limit.max(CANDIDATES);
-        let query = Query::read(query, &self.index, self.embeddings.as_ref());
+        let of_all = within.is_none();
+        let query = self.read(query);
+        let mut hits = self.best(&query, limit.max(CANDIDATES), within);
+        self.judge(&query, &mut hits);
+        if of_all && self.is_in_vain(&query, &hits) {
+            hits.clear();
+        }
+        hits.truncate(limit);
+        hits
+    }
+
+    /// The best `limit` tools, however little they fit: for a model that may know better.
+    pub fn candidates(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
+        let mut hits = self.best(&self.read(query), limit.max(CANDIDATES), within);
+        hits.truncate(limit);
+        hits
+    }
+
+    fn best(&self, query: &Query, wanted: usize, within: Option<Range<u32>>) -> Vec<Hit> {
         let mut scratch = Scratch::new(self.index.len());
         let within = within.unwrap_or(0..u32::MAX);
         let mut hits = self.rank(&query.whole, &within, &mut scratch);
@@ -198,26 +252,65 @@ impl Engine {
         hits.retain(|hit| hit.score > 0.0);
         hits.sort_unstable_by(best_first);
         self.one_of_each_first(&mut hits);
-        self.judge(&query, &mut hits);
-        hits.truncate(limit);
         hits
     }
 
-    /// Decides whether the first hit is clearly right: then no other has as many of the query's words.
+    fn read(&self, query: &str) -> Query {
+        Query::read(query, &self.index, &self.synonyms, self.embeddings.as_ref())
+    }
+
+    /// Decides whether the first hit is clearly right, or none fits well.
     fn judge(&self, query: &Query, hits: &mut [Hit]) {
+        if query.len() <= FEW_WORDS {
+            let doubt = if query.unknown > 0.0 { UNKNOWN_DOUBT } else { DOUBT };
+            if self.best_fit(query, hits) < self.floor() + doubt {
+                hits.iter_mut().for_each(|hit| hit.fit = Fit::Poor);
+                return;
+            }
+        }
+        self.find_clear(query, hits);
+    }
+
+    /// No tool is what the query wants. A longer query has more words that say nothing, so it is never in vain.
+    fn is_in_vain(&self, query: &Query, hits: &[Hit]) -> bool {
+        let has_any = |asked: &Asked, tool| asked.any.iter().any(|term| self.index.has(tool, *term));
+        // An everyday word was read as what tools do: those may well be meant.
+        let is_read = |hit: &Hit| query.asked.iter().any(|asked| asked.is_everyday() && has_any(asked, hit.tool));
+        query.len() <= VERY_FEW_WORDS
+            && self.best_fit(query, hits) < self.floor()
+            && !hits.iter().take(SHOWN).any(is_read)
+    }
+
+    /// The best sum of a hit's share in the query's words and its nearness in meaning, among those that are shown.
+    fn best_fit(&self, query: &Query, hits: &[Hit]) -> f32 {
+        let fit = |hit: &Hit| self.answered(query, hit.tool) + self.nearness(query, hit.tool).unwrap_or(NEUTRAL);
+        hits.iter().take(SHOWN).map(fit).fold(0.0, f32::max)
+    }
+
+    /// The least fit that is not chance: the more tools there are, the better one fits by chance.
+    fn floor(&self) -> f32 {
+        #[expect(clippy::cast_precision_loss, reason = "a number of tools")]
+        let tools = self.index.len().max(1) as f32;
+        FLOOR + FLOOR_RISE * tools.log10()
+    }
+
+    /// The first hit is clearly right if no other has as many of the query's words.
+    fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
         let Some((first, others)) = hits.split_first_mut() else { return };
         let answered = self.answered(query, first.tool);
         let rivals = others.first().is_some_and(|next| {
             next.score >= first.score * LEAD || self.answered(query, next.tool) >= answered
         });
-        first.clear = !rivals && answered >= ANSWERED && self.is_near(query, first.tool);
+        if !rivals && answered >= ANSWERED && self.is_near(query, first.tool) {
+            first.fit = Fit::Clear;
+        }
     }
 
     /// The best `limit` tools of which each is meant by the query, whatever others are: it has enough of the query's words,
     /// and is near it.
     pub fn search_meant(&self, query: &str, limit: usize) -> Vec<Hit> {
         let hits = self.search(query, limit, None);
-        let query = Query::read(query, &self.index, self.embeddings.as_ref());
+        let query = self.read(query);
         let is_meant =
             |hit: &Hit| self.answered(&query, hit.tool) >= ANSWERED && self.is_near(&query, hit.tool);
         hits.into_iter().filter(is_meant).collect()
@@ -226,18 +319,21 @@ impl Engine {
     /// The share of the query's words that a tool has, weighted by their rarity.
     fn answered(&self, query: &Query, tool: u32) -> f32 {
         let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);
-        for term in query.whole.terms.iter().filter(|term| term.said) {
-            let rarity = self.index.rarity(term.id);
+        for Asked { any, emphasis } in &query.asked {
+            let rarity = any.iter().map(|term| self.index.rarity(*term)).fold(f32::MAX, f32::min) * emphasis;
             asked += rarity;
-            has += if self.index.has(tool, term.id) { rarity } else { 0.0 };
+            has += if any.iter().any(|term| self.index.has(tool, *term)) { rarity } else { 0.0 };
         }
         has / asked.max(f32::MIN_POSITIVE)
     }
 
     fn is_near(&self, query: &Query, tool: u32) -> bool {
-        let embedding = query.whole.embedding.as_ref();
-        let cosine = embedding.and_then(|embedding| self.index.cosine(tool, embedding));
-        cosine.is_none_or(|cosine| cosine >= NEAR_ENOUGH)
+        self.nearness(query, tool).is_none_or(|cosine| cosine >= NEAR_ENOUGH)
+    }
+
+    /// The cosine between a tool and the query; `None` without a table.
+    fn nearness(&self, query: &Query, tool: u32) -> Option<f32> {
+        query.whole.embedding.as_ref().and_then(|embedding| self.index.cosine(tool, embedding))
     }
 
     /// Whether most of the words that this knows stand in no tool any more: then nothing of it should be kept.
@@ -261,7 +357,7 @@ impl Engine {
     }
 
     fn by_words(&self, terms: &[WeightedTerm], within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
-        let said: Vec<TermId> = terms.iter().filter(|term| term.said).map(|term| term.id).collect();
+        let said: Vec<TermId> = terms.iter().filter(|term| term.is_said()).map(|term| term.id).collect();
         let related = self.synonyms.of(&said);
         let related = related.into_iter().map(|id| (id, SYNONYM));
         let mut all: Vec<(TermId, f32)> =
@@ -296,7 +392,7 @@ impl Engine {
     }
 
     fn rescore(&self, hits: &mut Vec<Hit>, part: &Part, within: &Range<u32>, embedding: &Embedding) {
-        let spoken = !hits.is_empty() && part.terms.iter().any(|term| term.said);
+        let spoken = !hits.is_empty() && part.terms.iter().any(WeightedTerm::is_said);
         let enough = if spoken { FAINT } else { STRONG };
         let within = within.start..within.end.min(self.index.count());
         if within.len() <= SMALL_CATALOG {
@@ -338,6 +434,21 @@ impl Engine {
         }
         hits.extend(seen);
         hits.extend(again);
+        self.others_among_the_first(hits);
+    }
+
+    /// Where one server has all of the first hits, another's that scores nearly as well takes the last place.
+    fn others_among_the_first(&self, hits: &mut [Hit]) {
+        let Some((first, behind)) = hits.split_at_mut_checked(SHOWN) else { return };
+        let server = self.index.server(first[0].tool);
+        let mut last = SHOWN;
+        let is_other = |hit: &Hit| self.index.server(hit.tool) != server;
+        while last > OF_ONE_SERVER && !first[..last].iter().any(is_other) {
+            let least = first[last - 1].score * NEARLY;
+            let Some(other) = behind.iter().position(|hit| is_other(hit) && hit.score >= least) else { return };
+            std::mem::swap(&mut first[last - 1], &mut behind[other]);
+            last -= 1;
+        }
     }
 }
 

@@ -68,7 +68,7 @@ fn twins_come_after_other_choices() {
 
 fn clear(tools: &[(&'static str, Tool)], query: &str) -> bool {
     let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
-    Engine::build(&borrowed, None).search(query, 1, None).first().is_some_and(|hit| hit.clear)
+    Engine::build(&borrowed, None).search(query, 1, None).first().is_some_and(Hit::is_clear)
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_query_word_that_no_tool_has_is_found_by_its_embedding() {
     ]);
     let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
     let engine = Engine::build(&borrowed, Some(table));
-    let best = |query| engine.search(query, 5, None).first().map(|hit| (hit.tool, hit.clear));
+    let best = |query| engine.search(query, 5, None).first().map(|hit| (hit.tool, hit.is_clear()));
     assert_eq!(best("rain"), Some((1, false)), "near, but not said");
     assert_eq!(best("letter"), Some((0, false)));
     assert_eq!(best("mail"), Some((0, true)));
