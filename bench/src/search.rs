@@ -80,7 +80,15 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let (table, load) = speed::load(TABLE)?;
     let table = Arc::new(table);
     let half = settings.half.unwrap_or(Half::Held);
-    let mut results = Results { rows: Vec::new(), served: Vec::new(), misses: Vec::new(), unserved: Vec::new(), sizes: Vec::new(), load, listing: listing() };
+    let mut results = Results {
+        rows: Vec::new(),
+        served: Vec::new(),
+        misses: Vec::new(),
+        unserved: Vec::new(),
+        sizes: Vec::new(),
+        load,
+        listing: listing(),
+    };
     halve(&data, &table, settings, half, &mut results);
     if settings.half.is_some() {
         output::show(&results.misses.concat());

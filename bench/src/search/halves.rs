@@ -27,7 +27,8 @@ impl Half {
 
 /// FNV-1a.
 pub(super) fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// What the engine did on one half of a set.
@@ -94,7 +95,8 @@ pub(super) fn misses(catalog: &Catalog, engine: &Engine, set: &Set) -> String {
     for query in set.queries.iter().filter(|query| query.half == Half::Fit) {
         let hits = engine.search(&query.text, SHOWN, None);
         let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
-        let missed = if query.gold.is_empty() { !hits.is_empty() } else { recall(&ranking, query, SHOWN) < 1.0 };
+        let missed =
+            if query.gold.is_empty() { !hits.is_empty() } else { recall(&ranking, query, SHOWN) < 1.0 };
         if missed {
             let names = ranking.iter().map(|tool| catalog.tools[*tool as usize].1.name.as_str());
             let names = names.collect::<Vec<_>>().join(" ");

@@ -66,12 +66,23 @@ pub(super) fn text(results: &Results) -> String {
 
 /// One half of each set.
 pub(super) fn halves(results: &Results) -> String {
-    let mut served = Table::new(1, ["half of", "tools", "queries", "R@1", "R@5", "clear", "right", "no hits", "poor"]);
+    let mut served =
+        Table::new(1, ["half of", "tools", "queries", "R@1", "R@5", "clear", "right", "no hits", "poor"]);
     for HalfRow { set, tools, queries, figures } in &results.served {
         let Figures { first, fifth, clear, clear_right, hits, poor } = figures;
         let [first, fifth, clear, right, none, poor] =
             [*first, *fifth, *clear, *clear_right, 1.0 - hits, *poor].map(share);
-        served.row([set.clone(), tools.to_string(), queries.to_string(), first, fifth, clear, right, none, poor]);
+        served.row([
+            set.clone(),
+            tools.to_string(),
+            queries.to_string(),
+            first,
+            fifth,
+            clear,
+            right,
+            none,
+            poor,
+        ]);
     }
     let mut unserved = Table::new(1, ["half of", "tools", "queries", "hits", "poor", "neither"]);
     for HalfRow { set, tools, queries, figures } in &results.unserved {

@@ -47,7 +47,8 @@ pub(super) fn sets(catalog: &Catalog) -> Vec<Set> {
 /// The sets that should find nothing.
 pub(super) fn unserved() -> Vec<Set> {
     let query = |line: &str| Query::new(line, Vec::new(), Mode::Any);
-    let set = |(name, text): (&str, &str)| Set { name: name.to_owned(), queries: lines(text).map(query).collect() };
+    let set =
+        |(name, text): (&str, &str)| Set { name: name.to_owned(), queries: lines(text).map(query).collect() };
     UNSERVED.map(set).into()
 }
 
@@ -88,8 +89,10 @@ mod tests {
     #[test]
     fn written_queries_are_many_enough_and_none_comes_twice() {
         let mut seen = std::collections::HashSet::new();
-        for (name, text, least) in
-            [SETS[0], SETS[1], SETS[2], UNSERVED[0], UNSERVED[1]].into_iter().zip([60, 40, 30, 60, 30]).map(|((n, t), l)| (n, t, l))
+        for (name, text, least) in [SETS[0], SETS[1], SETS[2], UNSERVED[0], UNSERVED[1]]
+            .into_iter()
+            .zip([60, 40, 30, 60, 30])
+            .map(|((n, t), l)| (n, t, l))
         {
             assert!(lines(text).count() >= least, "{name}");
             assert!(lines(text).all(|line| seen.insert(line.split(" | ").next())), "{name}");

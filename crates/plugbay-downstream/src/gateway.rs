@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     agent_settings::Agents, connected_hosts::ConnectedHosts, principal::Principal, ranking::Ranker,
-    results::Results, suspended::SuspendedCalls, workers::Workers,
+    remembered_searches::RememberedSearches, results::Results, suspended::SuspendedCalls, workers::Workers,
 };
 
 /// How long a host that lists once waits for the lists that servers have for hosts of its kind.
@@ -46,6 +46,8 @@ pub struct Gateway {
     pub table: fn() -> Option<Arc<EmbeddingTable>>,
     /// Ranks search hits with a model.
     pub ranker: Arc<Ranker>,
+    /// What searches led to, for the user's own hosts.
+    pub remembered_searches: Arc<RememberedSearches>,
     /// The model and the terms of agent runs.
     pub agents: Arc<Agents>,
     /// The threads for answers that take long.
@@ -107,6 +109,12 @@ impl Gateway {
     /// Whether the sender of the requests may know of this server.
     pub(crate) fn sees(&self, server: &ServerName) -> bool {
         !self.principal.is_restricted() || self.principal.sees(server, &self.snapshots.borrow())
+    }
+
+    /// The memory of searches, if the sender of the requests is the user: callers with a name of their own share it with nobody.
+    pub(crate) fn searches(&self) -> Option<&RememberedSearches> {
+        let is_user = self.principal.account.get().grant.name.is_none();
+        is_user.then_some(&*self.remembered_searches)
     }
 
     /// The settings as they are now: a reload may change them at any time.

@@ -56,6 +56,8 @@ pub struct Ranked<'a> {
     pub hits: Vec<(&'a Found, Option<f32>)>,
     /// The first hit is clearly the best: the model named it alone, or the local engine is sure.
     pub clear: bool,
+    /// No hit fits well, and the model named none.
+    pub poor: bool,
 }
 
 /// Shared by all sessions.
@@ -230,17 +232,18 @@ pub fn merge<'a>(
         })
         .collect();
     let alone = chosen.len() == 1;
+    let poor = chosen.is_empty() && local.first().is_some_and(|(_, hit)| hit.is_poor());
     let local = local.iter().map(|(found, hit)| (*found, Some(hit.score)));
     let same = |one: &(&Found, _), other: &(&Found, _)| one.0.exposed == other.0.exposed;
     let hits = ranking::merged(chosen, local, request.limit, same);
     let clear = alone || hits.first().is_some_and(|(first, _)| Some(&first.exposed) == lead);
-    Ranked { hits, clear }
+    Ranked { hits, clear, poor }
 }
 
 /// Shows the model all tools that may be meant, the likely ones first.
 fn prompt(request: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<EmbeddingTable>>) -> Prompt {
     let likely =
-        snapshot.tool_index.search(&request.query, ranking::CANDIDATES, request.server.as_ref(), table);
+        snapshot.tool_index.candidates(&request.query, ranking::CANDIDATES, request.server.as_ref(), table);
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
     let others = snapshot.names.iter().filter(|found| request.may_be(found));

@@ -52,6 +52,7 @@ use crate::{
     log_files::LogFiles,
     logins::{self, LoginPlaces},
     publisher::{Note, Preparer, Publisher, Reconfigure, Surroundings},
+    search_memory::MemoryFile,
     sessions::{self, Common, Sessions},
     telemetry,
     usage::Usage,
@@ -92,6 +93,7 @@ pub struct App {
     /// `None`: the gateway is one session.
     sessions: Option<Arc<Sessions>>,
     usage: Arc<Usage>,
+    search_memory: MemoryFile,
     warmth: Warmth,
     changes: mpsc::UnboundedSender<Reconfigure>,
     publisher: JoinHandle<()>,
@@ -131,6 +133,8 @@ impl App {
     fn new(settings: &Settings, environment: Environment, instances: Arc<Instances>, many: bool) -> Self {
         let Environment { cache_folder, project, folder, program, telemetry, .. } = environment;
         let usage = Arc::new(Usage::of(&project, cache_folder.as_deref()));
+        let search_memory = MemoryFile::of(&project, cache_folder.as_deref());
+        search_memory.remember(settings.search.remember);
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (changes, changes_inbox) = mpsc::unbounded_channel();
         let (notes, notes_inbox) = mpsc::unbounded_channel();
@@ -193,6 +197,7 @@ impl App {
             connected_hosts: ConnectedHosts::default(),
             table: embeddings::table,
             ranker: Arc::default(),
+            remembered_searches: Arc::clone(&search_memory.searches),
             agents: Arc::default(),
             workers: Arc::default(),
             results,
@@ -217,6 +222,7 @@ impl App {
             stopping: Mutex::default(),
             sessions,
             usage,
+            search_memory,
             warmth,
             changes,
             publisher,
@@ -309,6 +315,10 @@ impl App {
             .unwrap_or_default();
         let _ = self.changes.send(Reconfigure { config: catalog_config(settings, shared), dialects });
         let dialects = known.await.unwrap_or_default();
+        if previous.search.remember != settings.search.remember {
+            self.search_memory.save();
+            self.search_memory.remember(settings.search.remember);
+        }
         if previous.search.model != settings.search.model {
             self.gateway.ranker.choose(choice(settings));
         }
@@ -403,9 +413,10 @@ impl App {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down which tools were used since this was last called.
+    /// Writes down which tools were used, and what searches led to, since this was last called.
     pub fn save_usage(&self) {
         self.usage.save();
+        self.search_memory.save();
     }
 
     /// Stops every server, and saves the cache and the usage counts.
@@ -418,12 +429,14 @@ impl App {
             stopping,
             sessions,
             usage,
+            search_memory,
             changes,
             publisher,
             listers,
             ..
         } = self;
         usage.save();
+        search_memory.save();
         pool.replace(ServerSet::default());
         listers.stop().await;
         if let Some(sessions) = &sessions {

@@ -43,6 +43,11 @@ impl Dictionary {
         self.lexicon.get(word)?.term
     }
 
+    /// The term that a word without its ending is.
+    pub(super) fn of_stem(&self, stem: &str) -> Option<TermId> {
+        self.terms.get(stem).copied()
+    }
+
     /// What stands for a word; `None` for a little one.
     pub(super) fn stem<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
         self.words.term(word)

@@ -150,7 +150,6 @@ const THINGS_IN_TWO_WORDS: Entries = &[
     ("screen grab", "screenshot"),
     ("slide deck", "presentation"),
     ("thumbs up", "reaction"),
-    ("to do", "todo task"),
 ];
 
 /// Plain words, with the words by which tools go.
@@ -208,7 +207,7 @@ const PEOPLE: Entries = &[
     ("emoji", "reaction"),
     ("friend", "contact"),
     ("mail", "email"),
-    ("mails", "emails messages inbox"),
+    ("mails", "emails messages inbox list"),
     ("nag", "reminder"),
     ("remind", "reminder"),
     ("ring", "call phone"),
@@ -219,7 +218,7 @@ const PEOPLE: Entries = &[
 
 /// Days and plans.
 const TIME: Entries = &[
-    ("agenda", "calendar events"),
+    ("agenda", "list calendar events view"),
     ("appointment", "calendar event"),
     ("chore", "task todo"),
     ("chores", "tasks todo"),
@@ -248,6 +247,7 @@ const MEDIA: Entries = &[
 
 /// Documents by the names of programs and by what they look like.
 const OFFICE: Entries = &[
+    ("columns", "describe schema fields"),
     ("deck", "presentation"),
     ("organigram", "organization chart"),
     ("slides", "slide presentation powerpoint"),
@@ -326,7 +326,10 @@ const FAR: usize = 4;
 const PARTICLES: [&str; 7] = ["away", "back", "down", "off", "on", "out", "up"];
 
 /// The words that stand instead of a word and one that follows it, and how far behind that one is.
-pub(super) fn phrase<'a>(first: &str, behind: impl Iterator<Item = &'a str>) -> Option<(&'static str, usize)> {
+pub(super) fn phrase<'a>(
+    first: &str,
+    behind: impl Iterator<Item = &'a str>,
+) -> Option<(&'static str, usize)> {
     let seconds = known().phrases.get(first)?;
     let read = |(at, word): (usize, &str)| {
         let (_, words) = seconds.iter().find(|(second, _)| *second == word)?;
@@ -372,7 +375,12 @@ mod tests {
             let mut seen = std::collections::HashSet::new();
             for (word, readings) in groups.iter().copied().flatten() {
                 assert!(seen.insert(word), "{word} stands there twice");
-                assert!(!readings.is_empty() && !readings.split(' ').any(|reading| reading == *word || reading.is_empty()) || *word == "whoami", "{word}");
+                assert!(
+                    !readings.is_empty()
+                        && !readings.split(' ').any(|reading| reading == *word || reading.is_empty())
+                        || *word == "whoami",
+                    "{word}"
+                );
             }
         }
         assert!(PHRASES.iter().copied().flatten().all(|(phrase, _)| phrase.split(' ').count() == 2));

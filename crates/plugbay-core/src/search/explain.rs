@@ -54,7 +54,8 @@ impl Engine {
     /// `tool` is its number, and the tool that was given under it.
     pub fn explain(&self, query: &str, number: u32, (server, tool): (&str, &Tool)) -> Explanation {
         let whole = self.read(query).whole;
-        let said: Vec<TermId> = whole.terms.iter().filter(|term| term.is_said()).map(|term| term.id).collect();
+        let said: Vec<TermId> =
+            whole.terms.iter().filter(|term| term.is_said()).map(|term| term.id).collect();
         let given = whole.terms.iter().map(|term| (*term, term.relation));
         let related = self.synonyms.of(&said).into_iter().map(|id| {
             let term = WeightedTerm { id, weight: SYNONYM, relation: Relation::Synonym };

@@ -15,6 +15,8 @@ use super::{
     spelling::{Meant, Spelling, Words},
 };
 
+/// A term that is more than this share of a name is all of it.
+const WHOLE: f32 = 0.99;
 /// How soon more of the same word stops counting.
 const SATURATION: f32 = 1.2;
 
@@ -143,6 +145,29 @@ impl Index {
     /// The weight of a term that no tool has.
     pub(super) fn rarest(&self) -> f32 {
         rarity(self.count(), 0)
+    }
+
+    /// The weight of a word without its ending, which may stand in no tool.
+    pub(super) fn rarity_of(&self, stem: &str) -> f32 {
+        let term = self.dictionary.of_stem(stem).filter(|term| self.is_used(*term));
+        term.map_or_else(|| self.rarest(), |term| self.rarity(term))
+    }
+
+    /// Whether a tool has this name, written as one word, and its server these terms in its own.
+    pub(super) fn has_tool(&self, server: &[TermId], name: &str) -> bool {
+        let Some(term) = Words::exact(self, name) else { return false };
+        let names = self.postings(term).names(&(0..u32::MAX));
+        names.iter().any(|posting| {
+            let is_whole = posting.value > WHOLE || self.is_joined_name(posting.tool, term);
+            is_whole && server.iter().all(|term| self.server(posting.tool).contains(term))
+        })
+    }
+
+    /// Whether a term is the last of a name of several: that of its parts in one.
+    fn is_joined_name(&self, tool: u32, term: TermId) -> bool {
+        let PlacedSegment { start, segment } = self.segment_of(tool);
+        let terms = segment.names.of((tool - start) as usize);
+        terms.len() > 2 && terms.last() == Some(&term)
     }
 
     /// The tools that have a term.

@@ -7,6 +7,7 @@ mod everyday;
 mod explain;
 mod index;
 mod lexicon;
+pub mod memory;
 mod postings;
 mod query;
 pub mod ranking;
@@ -80,6 +81,12 @@ const CANDIDATES: usize = 50;
 /// Of the hits that are shown, so many may be of one server while another's score at least this share of theirs.
 const OF_ONE_SERVER: usize = 3;
 const NEARLY: f32 = 0.75;
+/// What a remembered word counts, and how soon more uses of it stop counting.
+const REMEMBERED: f32 = 0.6;
+const REMEMBERED_SATURATION: f32 = 1.2;
+/// So many words of a server's name may stand before that of a tool, in so many bytes of a query.
+const NAME_WORDS: usize = 4;
+const LONGEST_NAME: usize = 256;
 /// So many scores are added up for one part of a query. Terms that more tools have than fit in, and so tell the least, are
 /// left out.
 const SCORES: usize = 1 << 20;
@@ -130,6 +137,15 @@ pub fn one_after_the_other(first: &mut (dyn FnMut() + Send), second: &mut (dyn F
 /// So many tools, or those of one server, are indexed as one group: then a change of one server costs little, and a search
 /// has not too many segments to look into.
 pub const GROUP: usize = 2048;
+
+/// A remembered word of a query, and a tool that was called after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    pub stem: String,
+    pub tool: u32,
+    /// How often, the latest uses most.
+    pub weight: f32,
+}
 
 /// A tool that a search found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -211,11 +227,28 @@ impl Engine {
     /// The best `limit` tools, best first; equal ones in the order of the catalog. Others than those `within`
     /// are not looked at. Of all tools there are none if even the best ones hardly fit.
     pub fn search(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
+        self.search_recalling(query, limit, within, &[])
+    }
+
+    /// The same with what is remembered of the query's words. A query that is the name of a tool is answered without.
+    pub fn search_recalling(
+        &self,
+        query: &str,
+        limit: usize,
+        within: Option<Range<u32>>,
+        recalled: &[Recalled],
+    ) -> Vec<Hit> {
+        let recalled = if recalled.is_empty() || self.is_a_name(query) { &[] } else { recalled };
         let of_all = within.is_none();
         let query = self.read(query);
-        let mut hits = self.best(&query, limit.max(CANDIDATES), within);
-        self.judge(&query, &mut hits);
-        if of_all && self.is_in_vain(&query, &hits) {
+        let mut hits = self.best(&query, limit.max(CANDIDATES), within, recalled);
+        let is_recalled = |hit: &Hit| recalled.iter().any(|word| word.tool == hit.tool);
+        if hits.iter().take(SHOWN).any(is_recalled) {
+            self.find_clear(&query, &mut hits);
+        } else {
+            self.judge(&query, &mut hits);
+        }
+        if of_all && hits.first().is_some_and(Hit::is_poor) && self.is_in_vain(&query, &hits) {
             hits.clear();
         }
         hits.truncate(limit);
@@ -224,14 +257,25 @@ impl Engine {
 
     /// The best `limit` tools, however little they fit: for a model that may know better.
     pub fn candidates(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
-        let mut hits = self.best(&self.read(query), limit.max(CANDIDATES), within);
+        let mut hits = self.best(&self.read(query), limit.max(CANDIDATES), within, &[]);
         hits.truncate(limit);
         hits
     }
 
-    fn best(&self, query: &Query, wanted: usize, within: Option<Range<u32>>) -> Vec<Hit> {
+    fn best(
+        &self,
+        query: &Query,
+        wanted: usize,
+        within: Option<Range<u32>>,
+        recalled: &[Recalled],
+    ) -> Vec<Hit> {
         let mut scratch = Scratch::new(self.index.len());
         let within = within.unwrap_or(0..u32::MAX);
+        for word in
+            recalled.iter().filter(|word| within.contains(&word.tool) && word.tool < self.index.count())
+        {
+            scratch.add(word.tool, self.remembered(word));
+        }
         let mut hits = self.rank(&query.whole, &within, &mut scratch);
         if !query.sentences.is_empty() {
             let mut scores: FxHashMap<u32, f32> = FxHashMap::default();
@@ -255,13 +299,34 @@ impl Engine {
         hits
     }
 
+    /// What a remembered word adds to a tool: as much as in a weak field.
+    fn remembered(&self, Recalled { stem, weight, .. }: &Recalled) -> f32 {
+        let count = REMEMBERED * weight;
+        self.index.rarity_of(stem) * count / (REMEMBERED_SATURATION + count)
+    }
+
+    /// Whether a query is nothing but the name of a tool, with or without that of its server.
+    fn is_a_name(&self, query: &str) -> bool {
+        let mut typed: Vec<String> = Vec::new();
+        words::each(&query[..query.floor_char_boundary(LONGEST_NAME)], |word, origin| {
+            if origin == words::Origin::Written {
+                typed.push(word.to_owned());
+            }
+        });
+        (0..typed.len().min(NAME_WORDS)).any(|start| {
+            let (server, name) = typed.split_at(start);
+            let server: Option<Vec<TermId>> = server.iter().map(|word| self.index.term(word)).collect();
+            server.is_some_and(|server| self.index.has_tool(&server, &name.concat()))
+        })
+    }
+
     fn read(&self, query: &str) -> Query {
         Query::read(query, &self.index, &self.synonyms, self.embeddings.as_ref())
     }
 
     /// Decides whether the first hit is clearly right, or none fits well.
     fn judge(&self, query: &Query, hits: &mut [Hit]) {
-        if query.len() <= FEW_WORDS {
+        if query.is_short(FEW_WORDS) {
             let doubt = if query.unknown > 0.0 { UNKNOWN_DOUBT } else { DOUBT };
             if self.best_fit(query, hits) < self.floor() + doubt {
                 hits.iter_mut().for_each(|hit| hit.fit = Fit::Poor);
@@ -275,15 +340,17 @@ impl Engine {
     fn is_in_vain(&self, query: &Query, hits: &[Hit]) -> bool {
         let has_any = |asked: &Asked, tool| asked.any.iter().any(|term| self.index.has(tool, *term));
         // An everyday word was read as what tools do: those may well be meant.
-        let is_read = |hit: &Hit| query.asked.iter().any(|asked| asked.is_everyday() && has_any(asked, hit.tool));
-        query.len() <= VERY_FEW_WORDS
+        let is_read =
+            |hit: &Hit| query.asked.iter().any(|asked| asked.is_everyday() && has_any(asked, hit.tool));
+        query.is_short(VERY_FEW_WORDS)
             && self.best_fit(query, hits) < self.floor()
             && !hits.iter().take(SHOWN).any(is_read)
     }
 
     /// The best sum of a hit's share in the query's words and its nearness in meaning, among those that are shown.
     fn best_fit(&self, query: &Query, hits: &[Hit]) -> f32 {
-        let fit = |hit: &Hit| self.answered(query, hit.tool) + self.nearness(query, hit.tool).unwrap_or(NEUTRAL);
+        let fit =
+            |hit: &Hit| self.answered(query, hit.tool) + self.nearness(query, hit.tool).unwrap_or(NEUTRAL);
         hits.iter().take(SHOWN).map(fit).fold(0.0, f32::max)
     }
 
@@ -445,7 +512,9 @@ impl Engine {
         let is_other = |hit: &Hit| self.index.server(hit.tool) != server;
         while last > OF_ONE_SERVER && !first[..last].iter().any(is_other) {
             let least = first[last - 1].score * NEARLY;
-            let Some(other) = behind.iter().position(|hit| is_other(hit) && hit.score >= least) else { return };
+            let Some(other) = behind.iter().position(|hit| is_other(hit) && hit.score >= least) else {
+                return;
+            };
             std::mem::swap(&mut first[last - 1], &mut behind[other]);
             last -= 1;
         }

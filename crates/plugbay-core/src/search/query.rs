@@ -45,6 +45,8 @@ pub(super) struct Query {
     pub(super) asked: Vec<Asked>,
     /// How many of its words no tool has.
     pub(super) unknown: f32,
+    /// It is in a script whose words are told apart: how many it has says something.
+    has_words: bool,
 }
 
 /// A word of a query.
@@ -117,14 +119,18 @@ impl Query {
         if sentences.len() < 2 {
             sentences.clear();
         }
-        Self { whole, sentences, asked: reader.asked, unknown: reader.unknown }
+        Self { whole, sentences, asked: reader.asked, unknown: reader.unknown, has_words: query.is_ascii() }
     }
 
-    /// How many words it has, little ones not counted.
-    pub(super) fn len(&self) -> usize {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number of words")]
+    /// Whether it has at most so many words, little ones not counted.
+    pub(super) fn is_short(&self, most: usize) -> bool {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a small number of words"
+        )]
         let unknown = self.unknown as usize;
-        self.asked.len() + unknown
+        self.has_words && self.asked.len() + unknown <= most
     }
 }
 
@@ -207,7 +213,8 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let next = words.get(at).filter(|(_, origin)| *origin == Origin::Written).map(|(next, _)| next);
-            let behind = (at..).map_while(|at| words.get(at)).take_while(|(_, origin)| *origin == Origin::Written);
+            let behind =
+                (at..).map_while(|at| words.get(at)).take_while(|(_, origin)| *origin == Origin::Written);
             if let Some((instead, far)) = everyday::phrase(word, behind.map(|(word, _)| word))
                 && self.instead(instead)
             {
@@ -328,8 +335,8 @@ impl<'a> Reader<'a> {
     fn akin(&mut self, word: &str, origin: Origin) {
         if origin == Origin::Written {
             self.embed(word);
-            // A part of a word, or several in one, are no words more.
-            self.unknown += 1.0;
+            // A part of a word, or several in one, are no words more. A number is a value, of which no tool can know.
+            self.unknown += f32::from(u8::from(!word.bytes().any(|byte| byte.is_ascii_digit())));
         }
         let Some(embeddings) = self.embeddings else { return };
         if !self.compared.iter().any(|(known, _)| known == word) {

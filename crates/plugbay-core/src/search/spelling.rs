@@ -222,7 +222,8 @@ mod tests {
             ("speech", 2),
             ("tissue", 1),
         ]);
-        let spelling = Spelling::new(|found| catalog.0.iter().zip(0..).for_each(|((word, _), at)| found(word, at)));
+        let spelling =
+            Spelling::new(|found| catalog.0.iter().zip(0..).for_each(|((word, _), at)| found(word, at)));
         match spelling.meant(word, &catalog) {
             None => Vec::new(),
             Some(Meant::One(word, _)) => vec![word],

@@ -24,7 +24,8 @@ impl Synonyms {
                 let others = synonyms.known.entry(*one).or_default();
                 others.extend(terms.iter().filter(|other| *other != one));
             }
-            for stem in words().filter(|word| index.term(word).is_none()).filter_map(|word| index.stem(word)) {
+            for stem in words().filter(|word| index.term(word).is_none()).filter_map(|word| index.stem(word))
+            {
                 synonyms.unknown.entry(stem.into()).or_default().extend(&terms);
             }
         }

@@ -23,14 +23,15 @@ pub(super) struct Literal<'a> {
 const LONGEST: usize = 2 << 10;
 /// The ends of names that are taken for those of hosts: the ones that people type without a scheme.
 const DOMAINS: [&str; 18] = [
-    "ai", "app", "at", "ch", "co", "com", "de", "dev", "edu", "eu", "fr", "gov", "info", "io", "net", "nl", "org", "uk",
+    "ai", "app", "at", "ch", "co", "com", "de", "dev", "edu", "eu", "fr", "gov", "info", "io", "net", "nl",
+    "org", "uk",
 ];
 /// The ends of file names that people type: of texts, programs, documents, pictures, sound, archives.
 const EXTENSIONS: [&str; 56] = [
-    "avi", "bat", "bmp", "c", "cfg", "conf", "cpp", "cs", "css", "csv", "db", "doc", "docx", "env", "flac", "gif", "go",
-    "gz", "h", "html", "ini", "ipynb", "java", "jpeg", "jpg", "js", "json", "jsx", "kt", "lock", "log", "md", "mov", "mp3",
-    "mp4", "pdf", "php", "png", "pptx", "py", "rb", "rs", "sh", "sql", "sqlite", "svg", "swift", "tar", "toml", "ts",
-    "tsx", "txt", "wav", "xlsx", "yaml", "zip",
+    "avi", "bat", "bmp", "c", "cfg", "conf", "cpp", "cs", "css", "csv", "db", "doc", "docx", "env", "flac",
+    "gif", "go", "gz", "h", "html", "ini", "ipynb", "java", "jpeg", "jpg", "js", "json", "jsx", "kt", "lock",
+    "log", "md", "mov", "mp3", "mp4", "pdf", "php", "png", "pptx", "py", "rb", "rs", "sh", "sql", "sqlite",
+    "svg", "swift", "tar", "toml", "ts", "tsx", "txt", "wav", "xlsx", "yaml", "zip",
 ];
 /// Further ones that name no language or product when they stand behind one word, as in `node.js`.
 const PRODUCTS: [&str; 2] = ["js", "go"];
@@ -61,7 +62,9 @@ pub(super) fn each<'a>(sentence: &'a str, mut found: impl FnMut(Piece<'a>)) {
 pub(super) fn ends_sentence(mark: char, behind: &str) -> bool {
     match mark {
         '\n' | '。' | '？' | '！' => true,
-        '.' | '?' | '!' | ';' => behind.chars().next().is_none_or(|next| next.is_whitespace() || !next.is_ascii()),
+        '.' | '?' | '!' | ';' => {
+            behind.chars().next().is_none_or(|next| next.is_whitespace() || !next.is_ascii())
+        }
         _ => false,
     }
 }
@@ -77,7 +80,9 @@ fn literal(chunk: &str) -> Option<Literal<'_>> {
 
 fn url(text: &str) -> Option<Literal<'_>> {
     let (is_url, rest) = match text.split_once("://") {
-        Some((scheme, rest)) => (!scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()), rest),
+        Some((scheme, rest)) => {
+            (!scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()), rest)
+        }
         None => (false, text),
     };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -102,7 +107,8 @@ fn address(text: &str) -> Option<Literal<'_>> {
     let text = text.strip_prefix("mailto:").unwrap_or(text);
     let (person, host) = text.split_once('@')?;
     let is_person = !person.is_empty() && !person.contains('/');
-    let is_host = host.contains('.') && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
+    let is_host =
+        host.contains('.') && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
     (is_person && is_host).then_some(Literal { kind: "email", extension: None, hints: "" })
 }
 
@@ -158,9 +164,19 @@ mod tests {
 
     #[test]
     fn words_with_marks_in_them_are_no_literals() {
-        for text in
-            ["and/or", "node.js docs", "tcp/ip", "1/2/2026", "v1.2", "e.g. this", "a@b", "create issue.", "3.5", "/", "..."]
-        {
+        for text in [
+            "and/or",
+            "node.js docs",
+            "tcp/ip",
+            "1/2/2026",
+            "v1.2",
+            "e.g. this",
+            "a@b",
+            "create issue.",
+            "3.5",
+            "/",
+            "...",
+        ] {
             assert_eq!(literals(text), [], "{text}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     ops::Range,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
@@ -19,7 +19,8 @@ use crate::{
     name::ServerName,
     policy::Policy,
     search::{
-        EmbeddingTable, Engine, Explanation, GROUP, Hit, Join, Segment, StoredIndex, ToolGroup,
+        EmbeddingTable, Engine, Explanation, GROUP, Hit, Join, Recalled, Segment, StoredIndex, ToolGroup,
+        memory::{Remembered, SearchMemory, definition_hash, remembered_words},
         one_after_the_other,
     },
 };
@@ -29,6 +30,8 @@ const FEW: usize = 200;
 const SHORT: usize = 512 << 10;
 /// With more tools, or more bytes of definitions, an answer about them may take longer than a moment.
 const MANY: usize = 5_000;
+/// So many remembered tools are looked for once; then all are looked for anew.
+const MOST_PLACES: usize = 1_024;
 const LONG: usize = 8 << 20;
 
 /// Finds tools in one snapshot, under the names of one host.
@@ -37,6 +40,8 @@ pub struct ToolIndex {
     names: Arc<LazyNames>,
     index: Arc<Index>,
     length: OnceLock<usize>,
+    /// The numbers of remembered tools that were looked for.
+    places: Mutex<HashMap<(String, String), Option<u32>>>,
 }
 
 /// The index of one catalog: the same for all hosts, whatever names they know its tools by. It is made when it
@@ -130,7 +135,7 @@ fn count(count: usize) -> u32 {
 
 impl ToolIndex {
     pub(super) fn new(names: Arc<LazyNames>, index: Arc<Index>) -> Self {
-        Self { names, index, length: OnceLock::new() }
+        Self { names, index, length: OnceLock::new(), places: Mutex::default() }
     }
 
     /// Makes the index, if nobody has.
@@ -170,14 +175,84 @@ impl ToolIndex {
         server: Option<&ServerName>,
         table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Vec<(&Found, Hit)> {
+        let (made, within) = self.made(server, table);
+        self.found(made, made.engine.search(query, limit, within))
+    }
+
+    /// The same with what is remembered of earlier searches, on this day.
+    pub fn search_recalling(
+        &self,
+        query: &str,
+        limit: usize,
+        server: Option<&ServerName>,
+        (memory, day): (&SearchMemory, u32),
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
+    ) -> Vec<(&Found, Hit)> {
+        let (made, within) = self.made(server, table);
+        let words = if memory.is_empty() { Vec::new() } else { remembered_words(query) };
+        let recalled = |(stem, tool, weight): (&str, &Remembered, f32)| {
+            Some(Recalled { stem: stem.to_owned(), tool: self.place(made, tool)?, weight })
+        };
+        let recalled: Vec<Recalled> = memory.recall(&words, day).filter_map(recalled).collect();
+        self.found(made, made.engine.search_recalling(query, limit, within, &recalled))
+    }
+
+    /// The best tools for a query, however little they fit.
+    pub fn candidates(
+        &self,
+        query: &str,
+        limit: usize,
+        server: Option<&ServerName>,
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
+    ) -> Vec<(&Found, Hit)> {
+        let (made, within) = self.made(server, table);
+        self.found(made, made.engine.candidates(query, limit, within))
+    }
+
+    fn made(
+        &self,
+        server: Option<&ServerName>,
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
+    ) -> (&Made, Option<Range<u32>>) {
         let made = self.index.made(table, one_after_the_other);
-        let within = server.map(|server| made.range(server).unwrap_or_default());
-        let hits = made.engine.search(query, limit, within).into_iter();
+        (made, server.map(|server| made.range(server).unwrap_or_default()))
+    }
+
+    fn found(&self, made: &Made, hits: Vec<Hit>) -> Vec<(&Found, Hit)> {
         let found = |hit: Hit| {
             let (server, number) = made.server_of(hit.tool)?;
             Some((self.names.numbered(server, number)?, hit))
         };
-        hits.filter_map(found).collect()
+        hits.into_iter().filter_map(found).collect()
+    }
+
+    /// The number of a remembered tool. One that its server has no more under this name is another of that server's with the
+    /// same definition.
+    fn place(&self, made: &Made, tool: &Remembered) -> Option<u32> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (tool.server.clone(), tool.tool.clone());
+        if let Some(place) = places.get(&key) {
+            return *place;
+        }
+        let place = self.look_for(made, tool);
+        if places.len() == MOST_PLACES {
+            places.clear();
+        }
+        places.insert(key, place);
+        place
+    }
+
+    fn look_for(&self, made: &Made, tool: &Remembered) -> Option<u32> {
+        let server = ServerName::parse(&tool.server).ok()?;
+        let range = made.range(&server)?;
+        let is = |number: u32, is_it: &dyn Fn(&Found) -> bool| {
+            self.names.numbered(&server, number - range.start).is_some_and(is_it)
+        };
+        let named = range.clone().find(|number| is(*number, &|found| found.target.tool == tool.tool));
+        named.or_else(|| {
+            let same = |found: &Found| definition_hash(&found.tool) == tool.definition;
+            range.clone().find(|number| is(*number, &same))
+        })
     }
 
     /// What was found in which words, and what meaning added.

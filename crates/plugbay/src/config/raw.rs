@@ -268,6 +268,8 @@ object! {
         "model" => model: At<ModelChoice>,
         /// How many tools a search shows, from 1 to 50. Default 5.
         "limit" | "default_limit" => limit: Hits,
+        /// `false`: plugbay does not remember which tools were called after which searches. Default `true`. What it remembers stays on this machine, for each project apart.
+        "remember" => remember: bool,
     }
     ignored: []
 }
