@@ -3,6 +3,7 @@
 mod bars;
 pub(crate) mod data;
 mod halves;
+mod learning;
 pub(crate) mod metrics;
 mod report;
 mod speed;
@@ -21,6 +22,7 @@ use plugbay_core::wire::elements;
 use self::data::{Catalog, Data, Query, Set};
 pub(crate) use self::halves::Half;
 use self::halves::HalfRow;
+use self::learning::Curve;
 use self::metrics::Quality;
 use self::speed::{Cost, Load};
 use crate::args::{Format, Settings};
@@ -61,6 +63,7 @@ struct Results {
     served: Vec<HalfRow>,
     misses: Vec<String>,
     unserved: Vec<HalfRow>,
+    curves: Vec<Curve>,
     sizes: Vec<Size>,
     load: Load,
     /// Tokens of the tool list in search mode, with the instructions.
@@ -85,6 +88,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
         served: Vec::new(),
         misses: Vec::new(),
         unserved: Vec::new(),
+        curves: Vec::new(),
         sizes: Vec::new(),
         load,
         listing: listing(),
@@ -154,6 +158,10 @@ fn halve(data: &Data, table: &Arc<EmbeddingTable>, settings: &Settings, half: Ha
         }
         let row = |set: &Set| halves::row(&catalog.name, &engine, tools.len(), set, half);
         results.served.extend(catalog.sets.iter().map(row));
+        if half == Half::Held {
+            let curve = |set: &Set| learning::curve(&catalog.name, &engine, set);
+            results.curves.extend(catalog.sets.iter().filter_map(curve));
+        }
         if WRITTEN_FOR.contains(&catalog.name.as_str()) {
             results.served.extend(written::sets(catalog).iter().map(row));
             results.unserved.extend(written::unserved().iter().map(row));

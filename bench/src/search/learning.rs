@@ -69,7 +69,11 @@ fn figures(engine: &Engine, queries: &[&Query], memory: &Memory) -> (f64, f64) {
         let known = words.iter().filter_map(|word| Some((word, memory.get(word)?)));
         let recalled: Vec<Recalled> = known
             .flat_map(|(stem, tools)| {
-                tools.iter().map(|(tool, weight)| Recalled { stem: stem.clone(), tool: *tool, weight: *weight })
+                tools.iter().map(|(tool, weight)| Recalled {
+                    stem: stem.clone(),
+                    tool: *tool,
+                    weight: *weight,
+                })
             })
             .collect();
         let hits = engine.search_recalling(&query.text, SHOWN, None, &recalled);
