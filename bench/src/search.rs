@@ -174,7 +174,9 @@ fn measure(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool, 
     let embeddings = table.is_some();
     let build = || Engine::build(&tools, table.cloned());
     let engine = build();
-    let queries: Vec<&Query> = catalog.sets.iter().flat_map(|set| &set.queries).collect();
+    let written =
+        if WRITTEN_FOR.contains(&catalog.name.as_str()) { written::sets(catalog) } else { Vec::new() };
+    let queries: Vec<&Query> = catalog.sets.iter().chain(&written).flat_map(|set| &set.queries).collect();
     let cost = speed::measure(&engine, build, &queries, quick);
     results.sizes.push(Size { catalog: catalog.name.clone(), tools: tools.len(), embeddings, cost });
 }

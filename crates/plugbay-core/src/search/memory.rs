@@ -295,8 +295,8 @@ mod tests {
     fn remembered_searches_are_bounded_whatever_is_learned_or_read() {
         let mut memory = SearchMemory::default();
         for n in 0..400u32 {
-            let query: String =
-                (0..30).map(|w| format!("word{} ", "abcdefghij".repeat((n + w) as usize % 9))).collect();
+            let word = |w: u32| "abcdefghij".repeat((n + w) as usize % 9);
+            let query = (0..30).map(word).collect::<Vec<_>>().join(" ");
             memory.learn(&followed(&query, place("s", &format!("t{n}")), vec![]), n);
         }
         assert!(memory.tools().len() <= TOOLS && memory.tools().iter().all(|tool| tool.words.len() <= WORDS));

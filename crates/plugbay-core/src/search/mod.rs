@@ -6,12 +6,14 @@ mod embeddings;
 mod everyday;
 mod explain;
 mod index;
+mod judge;
 mod lexicon;
 pub mod memory;
 mod postings;
 mod query;
 pub mod ranking;
 pub mod reply;
+mod scratch;
 mod segment;
 mod spelling;
 mod synonyms;
@@ -31,7 +33,9 @@ use self::{
     dictionary::{Dictionary, TermId},
     embeddings::{Embedding, Embeddings, EmbeddingsBuilder},
     index::Index,
-    query::{Asked, Part, Query, WeightedTerm},
+    judge::{ANSWERED, SHOWN},
+    query::{Part, Query, WeightedTerm},
+    scratch::Scratch,
     synonyms::Synonyms,
 };
 use crate::catalog::Tool;
@@ -56,25 +60,6 @@ const SMALL_CATALOG: usize = 1024;
 /// The least cosine of a tool that shares no word with the query; and where no tool shares one.
 const FAINT: f32 = 0.25;
 const STRONG: f32 = 0.4;
-/// A hit is clearly right if the next one's score is less than this share of its own, and it has at least
-/// so much of the query's words and is so near it: among tools that are all wrong, one may lead too.
-const LEAD: f32 = 0.75;
-const ANSWERED: f32 = 0.5;
-const NEAR_ENOUGH: f32 = 0.45;
-/// A query finds nothing if no hit has at least so much of its words and its meaning together: this, and so much more for
-/// ten times the tools. Fitted on one half of the query sets (`docs/search.md`).
-const FLOOR: f32 = 0.293;
-const FLOOR_RISE: f32 = 0.12;
-/// So much above that, the reply says that no hit fits well; and where the query has a word that nobody knows.
-const DOUBT: f32 = 0.15;
-const UNKNOWN_DOUBT: f32 = 0.3;
-/// Queries of so many words are judged so: for finding nothing, and for fitting badly.
-const VERY_FEW_WORDS: usize = 4;
-const FEW_WORDS: usize = 6;
-/// What counts as nearness in meaning where there is no table.
-const NEUTRAL: f32 = 0.3;
-/// So many hits are looked at to see whether any fits.
-const SHOWN: usize = 5;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
@@ -324,55 +309,6 @@ impl Engine {
         Query::read(query, &self.index, &self.synonyms, self.embeddings.as_ref())
     }
 
-    /// Decides whether the first hit is clearly right, or none fits well.
-    fn judge(&self, query: &Query, hits: &mut [Hit]) {
-        if query.is_short(FEW_WORDS) {
-            let doubt = if query.unknown > 0.0 { UNKNOWN_DOUBT } else { DOUBT };
-            if self.best_fit(query, hits) < self.floor() + doubt {
-                hits.iter_mut().for_each(|hit| hit.fit = Fit::Poor);
-                return;
-            }
-        }
-        self.find_clear(query, hits);
-    }
-
-    /// No tool is what the query wants. A longer query has more words that say nothing, so it is never in vain.
-    fn is_in_vain(&self, query: &Query, hits: &[Hit]) -> bool {
-        let has_any = |asked: &Asked, tool| asked.any.iter().any(|term| self.index.has(tool, *term));
-        // An everyday word was read as what tools do: those may well be meant.
-        let is_read =
-            |hit: &Hit| query.asked.iter().any(|asked| asked.is_everyday() && has_any(asked, hit.tool));
-        query.is_short(VERY_FEW_WORDS)
-            && self.best_fit(query, hits) < self.floor()
-            && !hits.iter().take(SHOWN).any(is_read)
-    }
-
-    /// The best sum of a hit's share in the query's words and its nearness in meaning, among those that are shown.
-    fn best_fit(&self, query: &Query, hits: &[Hit]) -> f32 {
-        let fit =
-            |hit: &Hit| self.answered(query, hit.tool) + self.nearness(query, hit.tool).unwrap_or(NEUTRAL);
-        hits.iter().take(SHOWN).map(fit).fold(0.0, f32::max)
-    }
-
-    /// The least fit that is not chance: the more tools there are, the better one fits by chance.
-    fn floor(&self) -> f32 {
-        #[expect(clippy::cast_precision_loss, reason = "a number of tools")]
-        let tools = self.index.len().max(1) as f32;
-        FLOOR + FLOOR_RISE * tools.log10()
-    }
-
-    /// The first hit is clearly right if no other has as many of the query's words.
-    fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
-        let Some((first, others)) = hits.split_first_mut() else { return };
-        let answered = self.answered(query, first.tool);
-        let rivals = others.first().is_some_and(|next| {
-            next.score >= first.score * LEAD || self.answered(query, next.tool) >= answered
-        });
-        if !rivals && answered >= ANSWERED && self.is_near(query, first.tool) {
-            first.fit = Fit::Clear;
-        }
-    }
-
     /// The best `limit` tools of which each is meant by the query, whatever others are: it has enough of the query's words,
     /// and is near it.
     pub fn search_meant(&self, query: &str, limit: usize) -> Vec<Hit> {
@@ -381,26 +317,6 @@ impl Engine {
         let is_meant =
             |hit: &Hit| self.answered(&query, hit.tool) >= ANSWERED && self.is_near(&query, hit.tool);
         hits.into_iter().filter(is_meant).collect()
-    }
-
-    /// The share of the query's words that a tool has, weighted by their rarity.
-    fn answered(&self, query: &Query, tool: u32) -> f32 {
-        let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);
-        for Asked { any, emphasis } in &query.asked {
-            let rarity = any.iter().map(|term| self.index.rarity(*term)).fold(f32::MAX, f32::min) * emphasis;
-            asked += rarity;
-            has += if any.iter().any(|term| self.index.has(tool, *term)) { rarity } else { 0.0 };
-        }
-        has / asked.max(f32::MIN_POSITIVE)
-    }
-
-    fn is_near(&self, query: &Query, tool: u32) -> bool {
-        self.nearness(query, tool).is_none_or(|cosine| cosine >= NEAR_ENOUGH)
-    }
-
-    /// The cosine between a tool and the query; `None` without a table.
-    fn nearness(&self, query: &Query, tool: u32) -> Option<f32> {
-        query.whole.embedding.as_ref().and_then(|embedding| self.index.cosine(tool, embedding))
     }
 
     /// Whether most of the words that this knows stand in no tool any more: then nothing of it should be kept.
@@ -511,8 +427,8 @@ impl Engine {
         let mut last = SHOWN;
         let is_other = |hit: &Hit| self.index.server(hit.tool) != server;
         while last > OF_ONE_SERVER && !first[..last].iter().any(is_other) {
-            let least = first[last - 1].score * NEARLY;
-            let Some(other) = behind.iter().position(|hit| is_other(hit) && hit.score >= least) else {
+            let enough = first[last - 1].score * NEARLY;
+            let Some(other) = behind.iter().position(|hit| is_other(hit) && hit.score >= enough) else {
                 return;
             };
             std::mem::swap(&mut first[last - 1], &mut behind[other]);
@@ -552,43 +468,6 @@ fn keep_best(hits: &mut Vec<Hit>, limit: usize) {
 
 fn best_first(a: &Hit, b: &Hit) -> std::cmp::Ordering {
     b.score.total_cmp(&a.score).then(a.tool.cmp(&b.tool))
-}
-
-/// A place for scores, used again for each part of a query.
-struct Scratch {
-    scores: Vec<f32>,
-    /// What is added for the names that are asked for.
-    covered: Vec<f32>,
-    touched: Vec<u32>,
-}
-
-impl Scratch {
-    fn new(tools: usize) -> Self {
-        Self {
-            scores: vec![0.0; tools],
-            covered: vec![0.0; tools],
-            touched: Vec::with_capacity(tools.min(1024)),
-        }
-    }
-
-    fn add(&mut self, tool: u32, value: f32) {
-        let score = &mut self.scores[tool as usize];
-        if *score == 0.0 {
-            self.touched.push(tool);
-        }
-        *score += value;
-    }
-
-    /// The tools that have a score, and everything as it was before.
-    fn take(&mut self) -> Vec<Hit> {
-        let (scores, covered) = (&mut self.scores, &mut self.covered);
-        let hit = |tool: u32| {
-            let at = tool as usize;
-            let score = std::mem::take(&mut scores[at]) * (1.0 + std::mem::take(&mut covered[at]));
-            Hit::new(tool, score)
-        };
-        self.touched.drain(..).map(hit).collect()
-    }
 }
 
 #[cfg(test)]

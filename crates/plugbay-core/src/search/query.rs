@@ -372,9 +372,12 @@ impl<'a> Reader<'a> {
         let (Some(one), Some(other)) = (index.term(one), index.term(other)) else { return Some(joined) };
         let tools = index.postings(joined).scores(&(0..u32::MAX)).iter().take(COMPOUNDS);
         // Every identifier is also in the index as one word: what has its parts as well is no compound.
-        let is_compound = |tool: u32| match index.has_in_name(tool, joined) {
-            true => !index.has_in_name(tool, one) || !index.has_in_name(tool, other),
-            false => !index.has(tool, one) || !index.has(tool, other),
+        let is_compound = |tool: u32| {
+            if index.has_in_name(tool, joined) {
+                !index.has_in_name(tool, one) || !index.has_in_name(tool, other)
+            } else {
+                !index.has(tool, one) || !index.has(tool, other)
+            }
         };
         tools.into_iter().any(|posting| is_compound(posting.tool)).then_some(joined)
     }

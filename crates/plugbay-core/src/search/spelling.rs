@@ -99,7 +99,9 @@ impl Spelling {
         if mistakes == 1 {
             first_letter_mistaken(typed, |candidate| {
                 let term = std::str::from_utf8(candidate).ok().and_then(|candidate| words.exact(candidate));
-                term.into_iter().for_each(|term| offer(candidate, term));
+                if let Some(term) = term {
+                    offer(candidate, term);
+                }
             });
         }
         best.map(|(_, word, term)| Meant::One(String::from_utf8_lossy(&word).into_owned(), term))
@@ -180,11 +182,11 @@ fn distance(one: &[u8], other: &[u8]) -> usize {
         let [before, last, row] = &mut rows;
         row[0] = last[0] + 1;
         for (j, b) in other.iter().enumerate() {
-            let mut least = (last[j] + u8::from(a != b)).min(last[j + 1] + 1).min(row[j] + 1);
+            let mut fewest = (last[j] + u8::from(a != b)).min(last[j + 1] + 1).min(row[j] + 1);
             if i > 0 && j > 0 && *a == other[j - 1] && one[i - 1] == *b {
-                least = least.min(before[j - 1] + 1);
+                fewest = fewest.min(before[j - 1] + 1);
             }
-            row[j + 1] = least;
+            row[j + 1] = fewest;
         }
         rows.rotate_left(1);
     }

@@ -15,6 +15,7 @@ use super::{call_arguments::Arguments, shown};
 use crate::{
     context::RequestContext,
     ranking::{self, Choice, Chosen, ModelOwner, RankRequest, Ranked},
+    remembered_searches::RememberedSearches,
     sampling::HostModel,
     session::Session,
 };
@@ -158,7 +159,7 @@ fn found(
 ) -> String {
     let table = session.gateway().table;
     let searches = session.gateway().searches();
-    let (memory, day) = searches.map(|searches| searches.recall()).unwrap_or_default();
+    let (memory, day) = searches.map(RememberedSearches::recall).unwrap_or_default();
     let (query, server) = (&request.query, request.server.as_ref());
     let local = snapshot.tool_index.search_recalling(query, request.limit, server, (&memory, day), table);
     let Ranked { hits, clear, poor } = ranking::merge(request, snapshot, names, &local);
