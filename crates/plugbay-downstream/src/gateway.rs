@@ -44,10 +44,8 @@ pub struct Gateway {
     pub connected_hosts: ConnectedHosts,
     /// The embedding table for search.
     pub table: fn() -> Option<Arc<EmbeddingTable>>,
-    /// Ranks search hits with a model.
+    /// Ranks search hits with a model, and remembers what searches led to.
     pub ranker: Arc<Ranker>,
-    /// What searches led to, for the user's own hosts.
-    pub remembered_searches: Arc<RememberedSearches>,
     /// The model and the terms of agent runs.
     pub agents: Arc<Agents>,
     /// The threads for answers that take long.
@@ -114,7 +112,7 @@ impl Gateway {
     /// The memory of searches, if the sender of the requests is the user: callers with a name of their own share it with nobody.
     pub(crate) fn searches(&self) -> Option<&RememberedSearches> {
         let is_user = self.principal.account.get().grant.name.is_none();
-        is_user.then_some(&*self.remembered_searches)
+        is_user.then_some(&*self.ranker.searches)
     }
 
     /// The settings as they are now: a reload may change them at any time.

@@ -15,6 +15,8 @@ use plugbay_core::{
 };
 use tokio::time::{Instant, timeout};
 
+use crate::remembered_searches::RememberedSearches;
+
 /// Limit of cached answers for each catalog.
 const CACHED_ANSWERS: usize = 256;
 /// Backoff after a failure of the model, unless it names another.
@@ -65,6 +67,8 @@ pub struct Ranked<'a> {
 pub struct Ranker {
     // A std mutex: held for look-ups, never across an await.
     state: Mutex<State>,
+    /// What searches led to, for the user's own hosts.
+    pub searches: Arc<RememberedSearches>,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +99,10 @@ pub(crate) type ModelOwner = Option<[u8; 32]>;
 type Key = (String, Option<ServerName>, usize, ModelOwner);
 
 impl Ranker {
+    pub fn remembering(searches: &Arc<RememberedSearches>) -> Self {
+        Self { state: Mutex::default(), searches: Arc::clone(searches) }
+    }
+
     /// Sets the ranking model.
     pub fn choose(&self, choice: Option<Choice>) {
         *self.lock() = State { choice, ..State::default() };

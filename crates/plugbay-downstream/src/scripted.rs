@@ -55,7 +55,6 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         host_registry: Arc::default(),
         suspended: Arc::default(),
         usage_counts: Arc::default(),
-        remembered_searches: Arc::default(),
         learned: Arc::new(Arc::default),
         connected_hosts: ConnectedHosts::default(),
         table: || None,

@@ -25,7 +25,7 @@ use plugbay_core::{
     scope::{self, Launch, Scope, ScopeChoice},
     surface::Snapshot,
 };
-use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews};
+use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews, ranking::Ranker};
 use plugbay_telemetry::{GatewayState, Telemetry};
 use plugbay_upstream::{
     Attached, Condition, Instances, Observer, Pool, ServerHandle, ServerSet, SessionFile, Sharing, Status,
@@ -52,7 +52,6 @@ use crate::{
     log_files::LogFiles,
     logins::{self, LoginPlaces},
     publisher::{Note, Preparer, Publisher, Reconfigure, Surroundings},
-    search_memory::MemoryFile,
     sessions::{self, Common, Sessions},
     telemetry,
     usage::Usage,
@@ -93,7 +92,6 @@ pub struct App {
     /// `None`: the gateway is one session.
     sessions: Option<Arc<Sessions>>,
     usage: Arc<Usage>,
-    search_memory: MemoryFile,
     warmth: Warmth,
     changes: mpsc::UnboundedSender<Reconfigure>,
     publisher: JoinHandle<()>,
@@ -133,8 +131,7 @@ impl App {
     fn new(settings: &Settings, environment: Environment, instances: Arc<Instances>, many: bool) -> Self {
         let Environment { cache_folder, project, folder, program, telemetry, .. } = environment;
         let usage = Arc::new(Usage::of(&project, cache_folder.as_deref()));
-        let search_memory = MemoryFile::of(&project, cache_folder.as_deref());
-        search_memory.remember(settings.search.remember);
+        usage.search_memory.remember(settings.search.remember);
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (changes, changes_inbox) = mpsc::unbounded_channel();
         let (notes, notes_inbox) = mpsc::unbounded_channel();
@@ -196,8 +193,7 @@ impl App {
             learned: Arc::clone(&usage).learned(publisher.snapshots()),
             connected_hosts: ConnectedHosts::default(),
             table: embeddings::table,
-            ranker: Arc::default(),
-            remembered_searches: Arc::clone(&search_memory.searches),
+            ranker: Arc::new(Ranker::remembering(&usage.search_memory.searches)),
             agents: Arc::default(),
             workers: Arc::default(),
             results,
@@ -222,7 +218,6 @@ impl App {
             stopping: Mutex::default(),
             sessions,
             usage,
-            search_memory,
             warmth,
             changes,
             publisher,
@@ -316,8 +311,7 @@ impl App {
         let _ = self.changes.send(Reconfigure { config: catalog_config(settings, shared), dialects });
         let dialects = known.await.unwrap_or_default();
         if previous.search.remember != settings.search.remember {
-            self.search_memory.save();
-            self.search_memory.remember(settings.search.remember);
+            self.usage.search_memory.remember(settings.search.remember);
         }
         if previous.search.model != settings.search.model {
             self.gateway.ranker.choose(choice(settings));
@@ -416,7 +410,6 @@ impl App {
     /// Writes down which tools were used, and what searches led to, since this was last called.
     pub fn save_usage(&self) {
         self.usage.save();
-        self.search_memory.save();
     }
 
     /// Stops every server, and saves the cache and the usage counts.
@@ -429,14 +422,12 @@ impl App {
             stopping,
             sessions,
             usage,
-            search_memory,
             changes,
             publisher,
             listers,
             ..
         } = self;
         usage.save();
-        search_memory.save();
         pool.replace(ServerSet::default());
         listers.stop().await;
         if let Some(sessions) = &sessions {

@@ -43,7 +43,7 @@ impl FollowedSearch {
         let is_call = request.method() == b"tools/call";
         let tool = route.subject.as_ref().filter(|_| is_call).and_then(|(_, name)| string_value(name))?;
         searches.awaits(mark, &route.server, &tool).then(|| {
-            let (searches, server) = (Arc::clone(&gateway.remembered_searches), route.server.clone());
+            let (searches, server) = (Arc::clone(&gateway.ranker.searches), route.server.clone());
             Arc::new(Self { searches, session: mark, server, tool: tool.into_owned() })
         })
     }

@@ -1,5 +1,4 @@
-//! The keys of a configuration file, with the descriptions that editors show.
-//! The doc comments here are the descriptions in the JSON Schema: users read them.
+//! The keys of a configuration file. The doc comments are the descriptions in the JSON Schema: users read them in editors.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -463,7 +462,6 @@ macro_rules! schema_like {
             fn inline_schema() -> bool {
                 true
             }
-
             fn schema_name() -> Cow<'static, str> {
                 stringify!($name).into()
             }
