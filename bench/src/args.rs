@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::Outcome;
+use crate::search::Half;
 
 pub(crate) const HELP: &str = "\
 usage: plugbay-bench [calls | daemon | execute | http | start | memory | scale | search] [options]
@@ -31,6 +32,8 @@ Sections with options of their own (`rivals --help`, `instructions --help`):
   --mode MODE          mode in plugbay's config (default all; none leaves it out)
   --id-last            answers carry their id after the payload, as many servers write them
   --data DIR           search: the folder with catalogs and queries
+  --half fit|held      search: only the figures of this half of each set; thresholds are fitted on the half fit
+  --misses             search: with --half fit, the queries whose tools are not among the first five
   --markdown           search, scale: the page for the documentation instead of tables
   --json               a JSON object instead of tables
 ";
@@ -77,6 +80,10 @@ pub(crate) struct Settings {
     pub(crate) case: Option<String>,
     /// Where the catalogs and queries are.
     pub(crate) data: Option<PathBuf>,
+    /// Show the misses of the half `fit`.
+    pub(crate) misses: bool,
+    /// Only this half of each set.
+    pub(crate) half: Option<Half>,
 }
 
 impl Settings {
@@ -94,6 +101,8 @@ impl Settings {
             only: None,
             case: None,
             data: None,
+            half: None,
+            misses: false,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -108,6 +117,8 @@ impl Settings {
                 "scale" => settings.section = Section::Scale,
                 "search" => settings.section = Section::Search,
                 "--data" => settings.data = Some(PathBuf::from(value()?)),
+                "--misses" => settings.misses = true,
+                "--half" => settings.half = Some(half(value()?)?),
                 "--gateway" => settings.gateway = Some(PathBuf::from(value()?)),
                 "--rounds" => settings.rounds = Some(positive(value()?)?),
                 "--only" => settings.only = Some(value()?.split(',').map(str::to_owned).collect()),
@@ -152,6 +163,14 @@ impl Settings {
             }
         }
         Ok(())
+    }
+}
+
+fn half(text: &str) -> Outcome<Half> {
+    match text {
+        "fit" => Ok(Half::Fit),
+        "held" => Ok(Half::Held),
+        _ => Err(format!("--half is fit or held, not {text}").into()),
     }
 }
 

@@ -2,9 +2,13 @@
 
 mod bars;
 pub(crate) mod data;
+mod halves;
+mod learning;
 pub(crate) mod metrics;
 mod report;
 mod speed;
+mod typos;
+mod written;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +19,10 @@ use plugbay_core::surface::{LONGEST_INSTRUCTIONS, Layout, Snapshot, instructions
 use plugbay_core::tokens::counted;
 use plugbay_core::wire::elements;
 
-use self::data::{Catalog, Data, Query};
+use self::data::{Catalog, Data, Query, Set};
+pub(crate) use self::halves::Half;
+use self::halves::HalfRow;
+use self::learning::Curve;
 use self::metrics::Quality;
 use self::speed::{Cost, Load};
 use crate::args::{Format, Settings};
@@ -26,6 +33,9 @@ pub(crate) const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tool
 
 /// As many tools as nobody has, to see what they cost.
 const LARGE: usize = 50_000;
+
+/// The catalogs that the queries of this project are about.
+const WRITTEN_FOR: [&str; 3] = ["few", "real", "real+distractors"];
 
 /// Where the data is if nobody says otherwise, seen from the workspace.
 const DATA: &str = "../shared/data";
@@ -49,6 +59,11 @@ struct Size {
 
 struct Results {
     rows: Vec<Row>,
+    /// One half of each set, with the table: of those that have right tools, and of those that no tool serves.
+    served: Vec<HalfRow>,
+    misses: Vec<String>,
+    unserved: Vec<HalfRow>,
+    curves: Vec<Curve>,
     sizes: Vec<Size>,
     load: Load,
     /// Tokens of the tool list in search mode, with the instructions.
@@ -67,7 +82,23 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let data = Data::read(&folder)?;
     let (table, load) = speed::load(TABLE)?;
     let table = Arc::new(table);
-    let mut results = Results { rows: Vec::new(), sizes: Vec::new(), load, listing: listing() };
+    let half = settings.half.unwrap_or(Half::Held);
+    let mut results = Results {
+        rows: Vec::new(),
+        served: Vec::new(),
+        misses: Vec::new(),
+        unserved: Vec::new(),
+        curves: Vec::new(),
+        sizes: Vec::new(),
+        load,
+        listing: listing(),
+    };
+    halve(&data, &table, settings, half, &mut results);
+    if settings.half.is_some() {
+        output::show(&results.misses.concat());
+        output::show(&report::halves(&results));
+        return Ok(());
+    }
     for catalog in &data.catalogs {
         if settings.wants_case(&catalog.name) {
             for embeddings in [true, false] {
@@ -115,12 +146,37 @@ fn evaluate(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool,
     measure(catalog, table, quick, results);
 }
 
+/// Figures of one half of each set.
+fn halve(data: &Data, table: &Arc<EmbeddingTable>, settings: &Settings, half: Half, results: &mut Results) {
+    let few = data.catalogs.iter().find(|catalog| catalog.name == "real").map(written::few);
+    for catalog in few.iter().chain(&data.catalogs).filter(|catalog| settings.wants_case(&catalog.name)) {
+        let tools = catalog.borrowed();
+        let engine = Engine::build(&tools, Some(Arc::clone(table)));
+        if settings.misses && half == Half::Fit {
+            let sets = catalog.sets.iter().cloned().chain(written::sets(catalog)).chain(written::unserved());
+            results.misses.extend(sets.map(|set| halves::misses(catalog, &engine, &set)));
+        }
+        let row = |set: &Set| halves::row(&catalog.name, &engine, tools.len(), set, half);
+        results.served.extend(catalog.sets.iter().map(row));
+        if half == Half::Held {
+            let curve = |set: &Set| learning::curve(&catalog.name, &engine, set);
+            results.curves.extend(catalog.sets.iter().filter_map(curve));
+        }
+        if WRITTEN_FOR.contains(&catalog.name.as_str()) {
+            results.served.extend(written::sets(catalog).iter().map(row));
+            results.unserved.extend(written::unserved().iter().map(row));
+        }
+    }
+}
+
 fn measure(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool, results: &mut Results) {
     let tools = catalog.borrowed();
     let embeddings = table.is_some();
     let build = || Engine::build(&tools, table.cloned());
     let engine = build();
-    let queries: Vec<&Query> = catalog.sets.iter().flat_map(|set| &set.queries).collect();
+    let written =
+        if WRITTEN_FOR.contains(&catalog.name.as_str()) { written::sets(catalog) } else { Vec::new() };
+    let queries: Vec<&Query> = catalog.sets.iter().chain(&written).flat_map(|set| &set.queries).collect();
     let cost = speed::measure(&engine, build, &queries, quick);
     results.sizes.push(Size { catalog: catalog.name.clone(), tools: tools.len(), embeddings, cost });
 }

@@ -12,6 +12,7 @@ use plugbay_core::catalog::Tool;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::halves::Half;
 use crate::Outcome;
 
 /// The folders that have queries, smallest catalog first.
@@ -42,6 +43,14 @@ pub(crate) struct Query {
     /// Tools by their numbers; any tool of a group satisfies it.
     pub(crate) gold: Vec<Vec<u32>>,
     pub(crate) mode: Mode,
+    /// That of its text; of a mistyped query, that of the query as it was meant.
+    pub(crate) half: Half,
+}
+
+impl Query {
+    pub(crate) fn new(text: &str, gold: Vec<Vec<u32>>, mode: Mode) -> Self {
+        Self { text: text.to_owned(), gold, mode, half: Half::of(text) }
+    }
 }
 
 /// What satisfies a query.
@@ -150,7 +159,7 @@ fn read_queries(text: &str, numbers: &HashMap<&str, u32>) -> Outcome<Vec<Query>>
         // A tool that the catalog does not have cannot be found: its group stays, and may be empty.
         let group =
             |ids: &Vec<String>| ids.iter().filter_map(|id| numbers.get(id.as_str()).copied()).collect();
-        Ok(Query { text: line.query, gold: line.gold.iter().map(group).collect(), mode: line.mode })
+        Ok(Query::new(&line.query, line.gold.iter().map(group).collect(), line.mode))
     };
     text.lines().filter(|line| !line.trim().is_empty()).map(query).collect()
 }
@@ -169,7 +178,7 @@ mod tests {
         assert_eq!(tools[0].2.definition, r#"{"name":"x","description":"d","inputSchema":{"n":1.0}}"#);
         let numbers = HashMap::from([("a__x", 0), ("a__y", 1)]);
         let line = r#"{"qid":"1","query":"q","gold":[["a__y","gone"],["gone"]],"mode":"any","meta":{}}"#;
-        let expected = Query { text: "q".to_owned(), gold: vec![vec![1], vec![]], mode: Mode::Any };
+        let expected = Query::new("q", vec![vec![1], vec![]], Mode::Any);
         assert_eq!(read_queries(line, &numbers).unwrap(), [expected]);
         assert!(read_queries("{}", &numbers).is_err());
     }

@@ -47,7 +47,7 @@ pub(super) fn quality(engine: &Engine, catalog: &Catalog, queries: &[Query]) -> 
     for query in queries {
         let hits = engine.search(&query.text, DEEPEST, None);
         let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
-        let clear = hits.first().is_some_and(|hit| hit.clear);
+        let clear = hits.first().is_some_and(Hit::is_clear);
         if clear {
             sum.clear += 1.0;
             sum.clear_right += f64::from(u8::from(recall(&ranking, query, 1) > 0.0));
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn query(gold: &[&[u32]], mode: Mode) -> Query {
-        Query { text: String::new(), gold: gold.iter().map(|group| group.to_vec()).collect(), mode }
+        Query::new("", gold.iter().map(|group| group.to_vec()).collect(), mode)
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::bars::{self, Bar};
+use super::halves::{Figures, HalfRow};
+use super::learning::Curve;
 use super::metrics::{DEPTHS, Quality, seed};
 use super::speed::Cost;
 use super::{Results, Row, Size};
@@ -51,15 +53,50 @@ pub(super) fn text(results: &Results) -> String {
         ]);
     }
     format!(
-        "{}clear: how often the first hit is so far ahead that its schema is sent; right: how often rightly\n\
+        "{}\n{}clear: how often the first hit is so far ahead that its schema is sent; right: how often rightly\n\
          tokens: o200k, median reply of five hits; lines: without schemas\n\
          what a host lists in search mode, with instructions: {} tokens\n\n{}\nprocessor time on one thread; the table itself: {} ms to read, {} MB beside the binary\n",
         quality.render(),
+        halves(results),
         results.listing,
         cost.render(),
         number(Some(results.load.ms)),
         number(Some(megabytes(results.load.bytes)))
     )
+}
+
+/// One half of each set.
+pub(super) fn halves(results: &Results) -> String {
+    let mut served =
+        Table::new(1, ["half of", "tools", "queries", "R@1", "R@5", "clear", "right", "no hits", "poor"]);
+    for HalfRow { set, tools, queries, figures } in &results.served {
+        let Figures { first, fifth, clear, clear_right, hits, poor } = figures;
+        let [first, fifth, clear, right, none, poor] =
+            [*first, *fifth, *clear, *clear_right, 1.0 - hits, *poor].map(share);
+        served.row([
+            set.clone(),
+            tools.to_string(),
+            queries.to_string(),
+            first,
+            fifth,
+            clear,
+            right,
+            none,
+            poor,
+        ]);
+    }
+    let mut unserved = Table::new(1, ["half of", "tools", "queries", "hits", "poor", "neither"]);
+    for HalfRow { set, tools, queries, figures } in &results.unserved {
+        let [hits, poor, neither] = [figures.hits, figures.poor, figures.hits - figures.poor].map(share);
+        unserved.row([set.clone(), tools.to_string(), queries.to_string(), hits, poor, neither]);
+    }
+    let mut curves = Table::new(1, ["remembered queries a tool", "queries", "0", "1", "3", "10"]);
+    for Curve { set, queries, recall } in &results.curves {
+        let [none, one, three, ten] = recall.map(|(first, fifth)| format!("{first:.3} / {fifth:.3}"));
+        curves.row([set.clone(), queries.to_string(), none, one, three, ten]);
+    }
+    let curves = if results.curves.is_empty() { String::new() } else { format!("\n{}", curves.render()) };
+    format!("{}\nqueries that no tool serves\n{}{curves}", served.render(), unserved.render())
 }
 
 /// The page that the documentation has of it.
@@ -84,6 +121,7 @@ pub(super) fn markdown(results: &Results) -> String {
         let cells = [query_us, worst_us, build_ms, megabytes(bytes)].map(|value| number(Some(value)));
         let _ = write!(page, "\n| {} | {} | {} |", size.catalog, size.tools, cells.join(" | "));
     }
+    page.push_str(&halves_markdown(results));
     let hand = results.rows.iter().find(|row| row.embeddings && row.set == "real/hand");
     let share = hand.map(|row| bars::of_seed(results.listing, &row.quality) * 100.0);
     let _ = write!(
@@ -97,6 +135,36 @@ pub(super) fn markdown(results: &Results) -> String {
         seed::SEARCH,
         seed::DESCRIBE,
     );
+    page
+}
+
+/// The held-out halves and the learning curve.
+fn halves_markdown(results: &Results) -> String {
+    let mut page = "\n\nThe held-out half of each set, by a hash of the query; thresholds were fitted on the other half. *No hits* and \
+        *poor* (the reply says that none fits well) are wrong here.\n\n\
+        | half of | tools | queries | R@1 | R@5 | clear | right | no hits | poor |\n|---|---|---|---|---|---|---|---|---|"
+        .to_owned();
+    for HalfRow { set, tools, queries, figures } in &results.served {
+        let Figures { first, fifth, clear, clear_right, hits, poor } = figures;
+        let cells = [*first, *fifth, *clear, *clear_right, 1.0 - hits, *poor].map(share).join(" | ");
+        let _ = write!(page, "\n| {set} | {tools} | {queries} | {cells} |");
+    }
+    page.push_str(
+        "\n\nQueries that no tool serves: how often there are hits, and how often without a word that none fits well.\n\n\
+         | half of | tools | queries | hits | unmarked |\n|---|---|---|---|---|",
+    );
+    for HalfRow { set, tools, queries, figures } in &results.unserved {
+        let cells = [figures.hits, figures.hits - figures.poor].map(share).join(" | ");
+        let _ = write!(page, "\n| {set} | {tools} | {queries} | {cells} |");
+    }
+    page.push_str(
+        "\n\nThe learning curve: R@1 / R@5 of held-out queries, by how many queries of the other half are remembered of each \
+         tool. Only queries whose tools could be taught.\n\n| set | queries | 0 | 1 | 3 | 10 |\n|---|---|---|---|---|---|",
+    );
+    for Curve { set, queries, recall } in &results.curves {
+        let cells = recall.map(|(first, fifth)| format!("{first:.3} / {fifth:.3}")).join(" | ");
+        let _ = write!(page, "\n| {set} | {queries} | {cells} |");
+    }
     page
 }
 

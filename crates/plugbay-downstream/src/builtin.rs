@@ -318,7 +318,7 @@ fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
     let alike = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
     let mut nearest: Vec<&Found> = alike.collect();
     if nearest.is_empty() && snapshot.tool_index.is_quick() {
-        let hits = snapshot.tool_index.search(name, NEAREST, None, session.gateway().table);
+        let hits = snapshot.tool_index.candidates(name, NEAREST, None, session.gateway().table);
         nearest = hits.into_iter().map(|(found, _)| found).collect();
     }
     let switched = snapshot.listing.is_switchable() && !snapshot.listing.is_searchable();

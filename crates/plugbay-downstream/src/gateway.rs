@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::{
     agent_settings::Agents, connected_hosts::ConnectedHosts, principal::Principal, ranking::Ranker,
-    results::Results, suspended::SuspendedCalls, workers::Workers,
+    remembered_searches::RememberedSearches, results::Results, suspended::SuspendedCalls, workers::Workers,
 };
 
 /// How long a host that lists once waits for the lists that servers have for hosts of its kind.
@@ -42,7 +42,7 @@ pub struct Gateway {
     pub connected_hosts: ConnectedHosts,
     /// The embedding table for search.
     pub table: fn() -> Option<Arc<EmbeddingTable>>,
-    /// Ranks search hits with a model.
+    /// Ranks search hits with a model, and remembers what searches led to.
     pub ranker: Arc<Ranker>,
     /// The model and the terms of agent runs.
     pub agents: Arc<Agents>,
@@ -116,6 +116,12 @@ impl Gateway {
     /// Whether the sender of the requests may know of this server.
     pub(crate) fn sees(&self, server: &ServerName) -> bool {
         !self.principal.is_restricted() || self.principal.sees(server, &self.snapshots.borrow())
+    }
+
+    /// The memory of searches, if the sender of the requests is the user: callers with a name of their own share it with nobody.
+    pub(crate) fn searches(&self) -> Option<&RememberedSearches> {
+        let is_user = self.principal.account.get().grant.name.is_none();
+        is_user.then_some(&*self.ranker.searches)
     }
 
     /// The settings as they are now: a reload may change them at any time.

@@ -26,6 +26,7 @@ pub mod ranking;
 mod rate;
 mod references;
 mod refusal;
+pub mod remembered_searches;
 mod respond;
 mod results;
 mod route;

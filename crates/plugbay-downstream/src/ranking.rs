@@ -15,6 +15,8 @@ use plugbay_core::{
 };
 use tokio::time::{Instant, timeout};
 
+use crate::remembered_searches::RememberedSearches;
+
 /// Limit of cached answers for each catalog.
 const CACHED_ANSWERS: usize = 256;
 /// Backoff after a failure of the model, unless it names another.
@@ -56,6 +58,8 @@ pub struct Ranked<'a> {
     pub hits: Vec<(&'a Found, Option<f32>)>,
     /// The first hit is clearly the best: the model named it alone, or the local engine is sure.
     pub clear: bool,
+    /// No hit fits well, and the model named none.
+    pub poor: bool,
 }
 
 /// Shared by all sessions.
@@ -63,6 +67,8 @@ pub struct Ranked<'a> {
 pub struct Ranker {
     // A std mutex: held for look-ups, never across an await.
     state: Mutex<State>,
+    /// What searches led to, for the user's own hosts.
+    pub searches: Arc<RememberedSearches>,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +99,10 @@ pub(crate) type ModelOwner = Option<[u8; 32]>;
 type Key = (String, Option<ServerName>, usize, ModelOwner);
 
 impl Ranker {
+    pub fn remembering(searches: &Arc<RememberedSearches>) -> Self {
+        Self { state: Mutex::default(), searches: Arc::clone(searches) }
+    }
+
     /// Sets the ranking model.
     pub fn choose(&self, choice: Option<Choice>) {
         *self.lock() = State { choice, ..State::default() };
@@ -220,7 +230,7 @@ pub fn merge<'a>(
     names: &[String],
     local: &[(&'a Found, Hit)],
 ) -> Ranked<'a> {
-    let lead = local.first().filter(|(_, hit)| hit.clear).map(|(found, _)| &found.exposed);
+    let lead = local.first().filter(|(_, hit)| hit.is_clear()).map(|(found, _)| &found.exposed);
     let chosen =
         names.iter().filter_map(|name| snapshot.names.get(name)).filter(|found| request.may_be(found));
     let chosen: Vec<(&Found, Option<f32>)> = chosen
@@ -230,17 +240,18 @@ pub fn merge<'a>(
         })
         .collect();
     let alone = chosen.len() == 1;
+    let poor = chosen.is_empty() && local.first().is_some_and(|(_, hit)| hit.is_poor());
     let local = local.iter().map(|(found, hit)| (*found, Some(hit.score)));
     let same = |one: &(&Found, _), other: &(&Found, _)| one.0.exposed == other.0.exposed;
     let hits = ranking::merged(chosen, local, request.limit, same);
     let clear = alone || hits.first().is_some_and(|(first, _)| Some(&first.exposed) == lead);
-    Ranked { hits, clear }
+    Ranked { hits, clear, poor }
 }
 
 /// Shows the model all tools that may be meant, the likely ones first.
 fn prompt(request: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<EmbeddingTable>>) -> Prompt {
     let likely =
-        snapshot.tool_index.search(&request.query, ranking::CANDIDATES, request.server.as_ref(), table);
+        snapshot.tool_index.candidates(&request.query, ranking::CANDIDATES, request.server.as_ref(), table);
     let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).collect();
     let known: HashSet<&str> = likely.iter().map(|found| found.exposed.as_str()).collect();
     let others = snapshot.names.iter().filter(|found| request.may_be(found));

@@ -25,7 +25,9 @@ use plugbay_core::{
     scope::{Scope, ScopeChoice},
     surface::Snapshot,
 };
-use plugbay_downstream::{ConnectedHosts, Gateway, HostEvents, Principal, SessionViews, ToolUsage};
+use plugbay_downstream::{
+    ConnectedHosts, Gateway, HostEvents, Principal, SessionViews, ToolUsage, ranking::Ranker,
+};
 use plugbay_telemetry::{GatewayState, Telemetry};
 use plugbay_upstream::{
     Attached, Condition, Instances, Observer, Pool, ServerHandle, ServerSet, SessionFile, Sharing, Status,
@@ -133,6 +135,7 @@ impl App {
         let Environment { cache_folder, project, folder, program, telemetry, .. } = environment;
         let usage = Arc::new(Usage::of(&project, cache_folder.as_deref()));
         let shapes = Shapes::new(cache_folder.as_deref());
+        usage.search_memory.remember(settings.search.remember);
         let (reports, reports_inbox) = mpsc::unbounded_channel();
         let (changes, changes_inbox) = mpsc::unbounded_channel();
         let (notes, notes_inbox) = mpsc::unbounded_channel();
@@ -198,7 +201,7 @@ impl App {
             },
             connected_hosts: ConnectedHosts::default(),
             table: embeddings::table,
-            ranker: Arc::default(),
+            ranker: Arc::new(Ranker::remembering(&usage.search_memory.searches)),
             agents: Arc::default(),
             workers: Arc::default(),
             shapes: Arc::clone(&shapes.learned),
@@ -319,6 +322,9 @@ impl App {
         self.shapes.configure(config.servers.iter());
         let _ = self.changes.send(Reconfigure { config, dialects });
         let dialects = known.await.unwrap_or_default();
+        if previous.search.remember != settings.search.remember {
+            self.usage.search_memory.remember(settings.search.remember);
+        }
         if previous.search.model != settings.search.model {
             self.gateway.ranker.choose(choice(settings));
         }
@@ -413,7 +419,7 @@ impl App {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down which tools were used since this was last called, and the shapes of results that were learned.
+    /// Writes down which tools were used, what searches led to, and the shapes of results, since this was last called.
     pub fn save_usage(&self) {
         self.usage.save();
         self.shapes.save();

@@ -23,6 +23,7 @@ mod logins;
 mod output;
 mod publisher;
 mod sample;
+mod search_memory;
 mod sessions;
 mod settings;
 mod shapes;

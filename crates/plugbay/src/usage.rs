@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::{
     config::hex_digest,
     files::{self, own},
+    search_memory::MemoryFile,
 };
 
 /// The score of one use; with each later conversation it counts a tenth less.
@@ -36,6 +37,7 @@ pub struct Usage {
     /// Absent where there is no cache folder.
     file: Option<PathBuf>,
     pub counts: Arc<UsageCounts>,
+    pub search_memory: MemoryFile,
     /// When older scores were last reduced.
     aged: Mutex<Option<Instant>>,
 }
@@ -44,7 +46,8 @@ impl Usage {
     pub fn of(project: &Path, folder: Option<&Path>) -> Self {
         let name = hex_digest(project.as_os_str().as_encoded_bytes());
         let file = folder.map(|folder| folder.join("usage").join(format!("{name}.json")));
-        Self { file, counts: Arc::default(), aged: Mutex::default() }
+        let search_memory = MemoryFile::of(project, folder);
+        Self { file, counts: Arc::default(), search_memory, aged: Mutex::default() }
     }
 
     /// Returns the most used tools for a conversation that begins.
@@ -82,8 +85,9 @@ impl Usage {
         favourites
     }
 
-    /// Adds the counts to the file, which other gateways of the project may have changed.
+    /// Adds the counts to the file, which other gateways of the project may have changed; and saves what searches led to.
     pub fn save(&self) {
+        self.search_memory.save();
         let used = self.counts.take();
         let Some(file) = self.file.as_ref().filter(|_| !used.is_empty()) else { return };
         let mut scores = scores(Some(file));

@@ -1,5 +1,7 @@
 //! The words of a catalog, and the terms that they become. It only grows, so that parts of an index outlive a change.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use super::{lexicon::Lexicon, words::Words};
@@ -34,6 +36,21 @@ impl Dictionary {
             Some(word) => word.term,
             None => self.terms.get(&*self.words.term(word)?).copied(),
         }
+    }
+
+    /// The term of a word that stands somewhere in just this spelling.
+    pub(super) fn exact(&self, word: &str) -> Option<TermId> {
+        self.lexicon.get(word)?.term
+    }
+
+    /// The term that a word without its ending is.
+    pub(super) fn of_stem(&self, stem: &str) -> Option<TermId> {
+        self.terms.get(stem).copied()
+    }
+
+    /// What stands for a word; `None` for a little one.
+    pub(super) fn stem<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
+        self.words.term(word)
     }
 
     /// Is a word too common to search for?

@@ -301,6 +301,11 @@ impl Embeddings {
         self.table.add(word, sum);
     }
 
+    /// Whether the table has a word whole: then it is one, in some language.
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.table.find(word, false).is_some()
+    }
+
     /// The terms of the catalog that are nearest to a word, with their cosine.
     pub(super) fn neighbours(&self, word: &str) -> Vec<(TermId, f32)> {
         let Some(row) = self.table.find(word, false).filter(|_| !self.terms.is_empty()) else {

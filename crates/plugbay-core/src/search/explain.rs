@@ -7,7 +7,7 @@ use super::{
     dictionary::TermId,
     document::{FIELDS, Field, each_text},
     postings::Posting,
-    query::{Query, WeightedTerm},
+    query::WeightedTerm,
     words,
 };
 use crate::catalog::Tool;
@@ -42,6 +42,8 @@ pub struct Match {
 pub enum Relation {
     /// A word of the query itself.
     Said,
+    /// What a word of the query was read as: an everyday word, a literal, a mistyped word.
+    Read,
     /// From the groups of words that tools use for the same thing.
     Synonym,
     /// Its embedding is near that of a word which no tool has.
@@ -51,11 +53,12 @@ pub enum Relation {
 impl Engine {
     /// `tool` is its number, and the tool that was given under it.
     pub fn explain(&self, query: &str, number: u32, (server, tool): (&str, &Tool)) -> Explanation {
-        let whole = Query::read(query, &self.index, self.embeddings.as_ref()).whole;
-        let said: Vec<TermId> = whole.terms.iter().filter(|term| term.said).map(|term| term.id).collect();
-        let given = whole.terms.iter().map(|term| (*term, relation(term)));
+        let whole = self.read(query).whole;
+        let said: Vec<TermId> =
+            whole.terms.iter().filter(|term| term.is_said()).map(|term| term.id).collect();
+        let given = whole.terms.iter().map(|term| (*term, term.relation));
         let related = self.synonyms.of(&said).into_iter().map(|id| {
-            let term = WeightedTerm { id, weight: SYNONYM, said: false };
+            let term = WeightedTerm { id, weight: SYNONYM, relation: Relation::Synonym };
             (term, Relation::Synonym)
         });
         let itself = number..number + 1;
@@ -97,10 +100,6 @@ impl Engine {
         let with = Field::ALL.into_iter().filter(|field| weights[*field as usize] > 0.0);
         with.map(|field| (field, weights[field as usize] / whole)).collect()
     }
-}
-
-fn relation(term: &WeightedTerm) -> Relation {
-    if term.said { Relation::Said } else { Relation::Akin }
 }
 
 #[cfg(test)]

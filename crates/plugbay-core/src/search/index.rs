@@ -1,6 +1,7 @@
 //! The index: which tools contain a term, and the score it gives them.
 
 use std::{
+    borrow::Cow,
     iter,
     sync::{Arc, OnceLock},
 };
@@ -11,8 +12,11 @@ use super::{
     embeddings::Embedding,
     postings::{Posting, TermPostings},
     segment::Segment,
+    spelling::{Meant, Spelling, Words},
 };
 
+/// A term that is more than this share of a name is all of it.
+const WHOLE: f32 = 0.99;
 /// How soon more of the same word stops counting.
 const SATURATION: f32 = 1.2;
 
@@ -27,6 +31,8 @@ pub(super) struct Index {
     tools: Vec<ToolWeights>,
     /// For each term that a query had: what the segments have of it, with the scores that follow.
     postings: Vec<OnceLock<Box<TermPostings>>>,
+    /// Made when a query first has a word that nobody knows.
+    spelling: OnceLock<Spelling>,
 }
 
 #[derive(Debug)]
@@ -71,7 +77,7 @@ impl Index {
         };
         let segments = segments.into_iter().map(place).collect();
         let postings = iter::repeat_with(OnceLock::new).take(with.len()).collect();
-        Self { dictionary, segments, with, rarity, tools, postings }
+        Self { dictionary, segments, with, rarity, tools, postings, spelling: OnceLock::new() }
     }
 
     pub(super) fn dictionary(&self) -> &Arc<Dictionary> {
@@ -90,6 +96,17 @@ impl Index {
     /// The term of a word, if some tool has it.
     pub(super) fn term(&self, word: &str) -> Option<TermId> {
         self.dictionary.term(word).filter(|term| self.is_used(*term))
+    }
+
+    /// What a word stands for in the index; `None` for one that says nothing.
+    pub(super) fn stem<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
+        self.dictionary.stem(word)
+    }
+
+    /// How a word that is not known was probably meant.
+    pub(super) fn meant(&self, word: &str) -> Option<Meant> {
+        let spelling = self.spelling.get_or_init(|| Spelling::new(|found| self.each_word(found)));
+        spelling.meant(word, self)
     }
 
     fn is_used(&self, term: TermId) -> bool {
@@ -130,6 +147,29 @@ impl Index {
         rarity(self.count(), 0)
     }
 
+    /// The weight of a word without its ending, which may stand in no tool.
+    pub(super) fn rarity_of(&self, stem: &str) -> f32 {
+        let term = self.dictionary.of_stem(stem).filter(|term| self.is_used(*term));
+        term.map_or_else(|| self.rarest(), |term| self.rarity(term))
+    }
+
+    /// Whether a tool has this name, written as one word, and its server these terms in its own.
+    pub(super) fn has_tool(&self, server: &[TermId], name: &str) -> bool {
+        let Some(term) = Words::exact(self, name) else { return false };
+        let names = self.postings(term).names(&(0..u32::MAX));
+        names.iter().any(|posting| {
+            let is_whole = posting.value > WHOLE || self.is_joined_name(posting.tool, term);
+            is_whole && server.iter().all(|term| self.server(posting.tool).contains(term))
+        })
+    }
+
+    /// Whether a term is the last of a name of several: that of its parts in one.
+    fn is_joined_name(&self, tool: u32, term: TermId) -> bool {
+        let PlacedSegment { start, segment } = self.segment_of(tool);
+        let terms = segment.names.of((tool - start) as usize);
+        terms.len() > 2 && terms.last() == Some(&term)
+    }
+
     /// The tools that have a term.
     pub(super) fn postings(&self, term: TermId) -> &TermPostings {
         self.postings[term as usize].get_or_init(|| Box::new(self.made_postings(term)))
@@ -166,6 +206,10 @@ impl Index {
         !self.postings(term).scores(&(tool..tool + 1)).is_empty()
     }
 
+    pub(super) fn has_in_name(&self, tool: u32, term: TermId) -> bool {
+        !self.postings(term).names(&(tool..tool + 1)).is_empty()
+    }
+
     /// The cosine of the angle between a tool and something else; `None` without a table.
     pub(super) fn cosine(&self, tool: u32, other: &Embedding) -> Option<f32> {
         self.cosines(other)(tool)
@@ -191,6 +235,12 @@ impl Index {
         start + segment.twins[(tool - start) as usize]
     }
 
+    /// The terms in the name of a tool's server.
+    pub(super) fn server(&self, tool: u32) -> &[TermId] {
+        let PlacedSegment { start, segment } = self.segment_of(tool);
+        segment.servers.of((tool - start) as usize)
+    }
+
     fn segment_of(&self, tool: u32) -> &PlacedSegment {
         let behind = self.segments.partition_point(|placed| placed.start <= tool);
         &self.segments[behind - 1]
@@ -202,7 +252,18 @@ impl Index {
         let made: usize = self.postings.iter().filter_map(OnceLock::get).map(|made| made.heap_bytes()).sum();
         let places = self.postings.capacity() * size_of::<OnceLock<Box<TermPostings>>>();
         let tools = self.tools.capacity() * size_of::<ToolWeights>();
-        self.dictionary.heap_bytes() + numbers + segments + tools + places + made
+        let spelling = self.spelling.get().map_or(0, Spelling::heap_bytes);
+        self.dictionary.heap_bytes() + numbers + segments + tools + places + made + spelling
+    }
+}
+
+impl Words for Index {
+    fn exact(&self, word: &str) -> Option<TermId> {
+        self.dictionary.exact(word).filter(|term| self.is_used(*term))
+    }
+
+    fn count(&self, term: TermId) -> usize {
+        self.count_with(term)
     }
 }
 

@@ -3,15 +3,21 @@
 mod dictionary;
 mod document;
 mod embeddings;
+mod everyday;
 mod explain;
 mod index;
+mod judge;
 mod lexicon;
+pub mod memory;
 mod postings;
 mod query;
 pub mod ranking;
 pub mod reply;
+mod scratch;
 mod segment;
+mod spelling;
 mod synonyms;
+mod typed;
 mod words;
 
 use std::{ops::Range, sync::Arc};
@@ -27,7 +33,9 @@ use self::{
     dictionary::{Dictionary, TermId},
     embeddings::{Embedding, Embeddings, EmbeddingsBuilder},
     index::Index,
+    judge::{ANSWERED, SHOWN},
     query::{Part, Query, WeightedTerm},
+    scratch::Scratch,
     synonyms::Synonyms,
 };
 use crate::catalog::Tool;
@@ -52,14 +60,18 @@ const SMALL_CATALOG: usize = 1024;
 /// The least cosine of a tool that shares no word with the query; and where no tool shares one.
 const FAINT: f32 = 0.25;
 const STRONG: f32 = 0.4;
-/// A hit is clearly right if the next one's score is less than this share of its own, and it has at least
-/// so much of the query's words and is so near it: among tools that are all wrong, one may lead too.
-const LEAD: f32 = 0.75;
-const ANSWERED: f32 = 0.5;
-const NEAR_ENOUGH: f32 = 0.45;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
+/// Of the hits that are shown, so many may be of one server while another's score at least this share of theirs.
+const OF_ONE_SERVER: usize = 3;
+const NEARLY: f32 = 0.75;
+/// What a remembered word counts, and how soon more uses of it stop counting.
+const REMEMBERED: f32 = 0.6;
+const REMEMBERED_SATURATION: f32 = 1.2;
+/// So many words of a server's name may stand before that of a tool, in so many bytes of a query.
+const NAME_WORDS: usize = 4;
+const LONGEST_NAME: usize = 256;
 /// So many scores are added up for one part of a query. Terms that more tools have than fit in, and so tell the least, are
 /// left out.
 const SCORES: usize = 1 << 20;
@@ -111,18 +123,44 @@ pub fn one_after_the_other(first: &mut (dyn FnMut() + Send), second: &mut (dyn F
 /// has not too many segments to look into.
 pub const GROUP: usize = 2048;
 
+/// A remembered word of a query, and a tool that was called after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    pub stem: String,
+    pub tool: u32,
+    /// How often, the latest uses most.
+    pub weight: f32,
+}
+
 /// A tool that a search found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     pub tool: u32,
     pub score: f32,
-    /// It is the first, and clearly the right one.
-    pub clear: bool,
+    pub fit: Fit,
+}
+
+/// How well the hits of a search fit its query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// This is the first hit, and clearly the right one.
+    Clear,
+    Likely,
+    /// No hit fits well.
+    Poor,
 }
 
 impl Hit {
     fn new(tool: u32, score: f32) -> Self {
-        Self { tool, score, clear: false }
+        Self { tool, score, fit: Fit::Likely }
+    }
+
+    pub fn is_clear(&self) -> bool {
+        self.fit == Fit::Clear
+    }
+
+    pub fn is_poor(&self) -> bool {
+        self.fit == Fit::Poor
     }
 }
 
@@ -166,18 +204,63 @@ impl Engine {
         };
         let segments: Vec<Arc<Segment>> = groups.into_iter().filter_map(segment).collect();
         let index = Index::new(dictionary, segments.clone());
-        let synonyms = Synonyms::new(|word| index.term(word));
+        let synonyms = Synonyms::new(&index);
         let embeddings = table.map(|table| Embeddings::new(table, &index));
         (Self { index, synonyms, embeddings }, segments)
     }
 
     /// The best `limit` tools, best first; equal ones in the order of the catalog. Others than those `within`
-    /// are not looked at.
+    /// are not looked at. Of all tools there are none if even the best ones hardly fit.
     pub fn search(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
-        let wanted = limit.max(CANDIDATES);
-        let query = Query::read(query, &self.index, self.embeddings.as_ref());
+        self.search_recalling(query, limit, within, &[])
+    }
+
+    /// The same with what is remembered of the query's words. A query that is the name of a tool is answered without.
+    pub fn search_recalling(
+        &self,
+        query: &str,
+        limit: usize,
+        within: Option<Range<u32>>,
+        recalled: &[Recalled],
+    ) -> Vec<Hit> {
+        let recalled = if recalled.is_empty() || self.is_a_name(query) { &[] } else { recalled };
+        let of_all = within.is_none();
+        let query = self.read(query);
+        let mut hits = self.best(&query, limit.max(CANDIDATES), within, recalled);
+        let is_recalled = |hit: &Hit| recalled.iter().any(|word| word.tool == hit.tool);
+        if hits.iter().take(SHOWN).any(is_recalled) {
+            self.find_clear(&query, &mut hits);
+        } else {
+            self.judge(&query, &mut hits);
+        }
+        if of_all && hits.first().is_some_and(Hit::is_poor) && self.is_in_vain(&query, &hits) {
+            hits.clear();
+        }
+        hits.truncate(limit);
+        hits
+    }
+
+    /// The best `limit` tools, however little they fit: for a model that may know better.
+    pub fn candidates(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
+        let mut hits = self.best(&self.read(query), limit.max(CANDIDATES), within, &[]);
+        hits.truncate(limit);
+        hits
+    }
+
+    fn best(
+        &self,
+        query: &Query,
+        wanted: usize,
+        within: Option<Range<u32>>,
+        recalled: &[Recalled],
+    ) -> Vec<Hit> {
         let mut scratch = Scratch::new(self.index.len());
         let within = within.unwrap_or(0..u32::MAX);
+        for word in
+            recalled.iter().filter(|word| within.contains(&word.tool) && word.tool < self.index.count())
+        {
+            scratch.add(word.tool, self.remembered(word));
+        }
         let mut hits = self.rank(&query.whole, &within, &mut scratch);
         if !query.sentences.is_empty() {
             let mut scores: FxHashMap<u32, f32> = FxHashMap::default();
@@ -198,46 +281,42 @@ impl Engine {
         hits.retain(|hit| hit.score > 0.0);
         hits.sort_unstable_by(best_first);
         self.one_of_each_first(&mut hits);
-        self.judge(&query, &mut hits);
-        hits.truncate(limit);
         hits
     }
 
-    /// Decides whether the first hit is clearly right: then no other has as many of the query's words.
-    fn judge(&self, query: &Query, hits: &mut [Hit]) {
-        let Some((first, others)) = hits.split_first_mut() else { return };
-        let answered = self.answered(query, first.tool);
-        let rivals = others.first().is_some_and(|next| {
-            next.score >= first.score * LEAD || self.answered(query, next.tool) >= answered
+    /// What a remembered word adds to a tool: as much as in a weak field.
+    fn remembered(&self, Recalled { stem, weight, .. }: &Recalled) -> f32 {
+        let count = REMEMBERED * weight;
+        self.index.rarity_of(stem) * count / (REMEMBERED_SATURATION + count)
+    }
+
+    /// Whether a query is nothing but the name of a tool, with or without that of its server.
+    fn is_a_name(&self, query: &str) -> bool {
+        let mut typed: Vec<String> = Vec::new();
+        words::each(&query[..query.floor_char_boundary(LONGEST_NAME)], |word, origin| {
+            if origin == words::Origin::Written {
+                typed.push(word.to_owned());
+            }
         });
-        first.clear = !rivals && answered >= ANSWERED && self.is_near(query, first.tool);
+        (0..typed.len().min(NAME_WORDS)).any(|start| {
+            let (server, name) = typed.split_at(start);
+            let server: Option<Vec<TermId>> = server.iter().map(|word| self.index.term(word)).collect();
+            server.is_some_and(|server| self.index.has_tool(&server, &name.concat()))
+        })
+    }
+
+    fn read(&self, query: &str) -> Query {
+        Query::read(query, &self.index, &self.synonyms, self.embeddings.as_ref())
     }
 
     /// The best `limit` tools of which each is meant by the query, whatever others are: it has enough of the query's words,
     /// and is near it.
     pub fn search_meant(&self, query: &str, limit: usize) -> Vec<Hit> {
         let hits = self.search(query, limit, None);
-        let query = Query::read(query, &self.index, self.embeddings.as_ref());
+        let query = self.read(query);
         let is_meant =
             |hit: &Hit| self.answered(&query, hit.tool) >= ANSWERED && self.is_near(&query, hit.tool);
         hits.into_iter().filter(is_meant).collect()
-    }
-
-    /// The share of the query's words that a tool has, weighted by their rarity.
-    fn answered(&self, query: &Query, tool: u32) -> f32 {
-        let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);
-        for term in query.whole.terms.iter().filter(|term| term.said) {
-            let rarity = self.index.rarity(term.id);
-            asked += rarity;
-            has += if self.index.has(tool, term.id) { rarity } else { 0.0 };
-        }
-        has / asked.max(f32::MIN_POSITIVE)
-    }
-
-    fn is_near(&self, query: &Query, tool: u32) -> bool {
-        let embedding = query.whole.embedding.as_ref();
-        let cosine = embedding.and_then(|embedding| self.index.cosine(tool, embedding));
-        cosine.is_none_or(|cosine| cosine >= NEAR_ENOUGH)
     }
 
     /// Whether most of the words that this knows stand in no tool any more: then nothing of it should be kept.
@@ -261,7 +340,7 @@ impl Engine {
     }
 
     fn by_words(&self, terms: &[WeightedTerm], within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
-        let said: Vec<TermId> = terms.iter().filter(|term| term.said).map(|term| term.id).collect();
+        let said: Vec<TermId> = terms.iter().filter(|term| term.is_said()).map(|term| term.id).collect();
         let related = self.synonyms.of(&said);
         let related = related.into_iter().map(|id| (id, SYNONYM));
         let mut all: Vec<(TermId, f32)> =
@@ -296,7 +375,7 @@ impl Engine {
     }
 
     fn rescore(&self, hits: &mut Vec<Hit>, part: &Part, within: &Range<u32>, embedding: &Embedding) {
-        let spoken = !hits.is_empty() && part.terms.iter().any(|term| term.said);
+        let spoken = !hits.is_empty() && part.terms.iter().any(WeightedTerm::is_said);
         let enough = if spoken { FAINT } else { STRONG };
         let within = within.start..within.end.min(self.index.count());
         if within.len() <= SMALL_CATALOG {
@@ -338,6 +417,23 @@ impl Engine {
         }
         hits.extend(seen);
         hits.extend(again);
+        self.others_among_the_first(hits);
+    }
+
+    /// Where one server has all of the first hits, another's that scores nearly as well takes the last place.
+    fn others_among_the_first(&self, hits: &mut [Hit]) {
+        let Some((first, behind)) = hits.split_at_mut_checked(SHOWN) else { return };
+        let server = self.index.server(first[0].tool);
+        let mut last = SHOWN;
+        let is_other = |hit: &Hit| self.index.server(hit.tool) != server;
+        while last > OF_ONE_SERVER && !first[..last].iter().any(is_other) {
+            let enough = first[last - 1].score * NEARLY;
+            let Some(other) = behind.iter().position(|hit| is_other(hit) && hit.score >= enough) else {
+                return;
+            };
+            std::mem::swap(&mut first[last - 1], &mut behind[other]);
+            last -= 1;
+        }
     }
 }
 
@@ -372,43 +468,6 @@ fn keep_best(hits: &mut Vec<Hit>, limit: usize) {
 
 fn best_first(a: &Hit, b: &Hit) -> std::cmp::Ordering {
     b.score.total_cmp(&a.score).then(a.tool.cmp(&b.tool))
-}
-
-/// A place for scores, used again for each part of a query.
-struct Scratch {
-    scores: Vec<f32>,
-    /// What is added for the names that are asked for.
-    covered: Vec<f32>,
-    touched: Vec<u32>,
-}
-
-impl Scratch {
-    fn new(tools: usize) -> Self {
-        Self {
-            scores: vec![0.0; tools],
-            covered: vec![0.0; tools],
-            touched: Vec::with_capacity(tools.min(1024)),
-        }
-    }
-
-    fn add(&mut self, tool: u32, value: f32) {
-        let score = &mut self.scores[tool as usize];
-        if *score == 0.0 {
-            self.touched.push(tool);
-        }
-        *score += value;
-    }
-
-    /// The tools that have a score, and everything as it was before.
-    fn take(&mut self) -> Vec<Hit> {
-        let (scores, covered) = (&mut self.scores, &mut self.covered);
-        let hit = |tool: u32| {
-            let at = tool as usize;
-            let score = std::mem::take(&mut scores[at]) * (1.0 + std::mem::take(&mut covered[at]));
-            Hit::new(tool, score)
-        };
-        self.touched.drain(..).map(hit).collect()
-    }
 }
 
 #[cfg(test)]

@@ -1,28 +1,68 @@
 //! A query: its terms and its embedding, whole and sentence by sentence.
 
+use std::ops::Range;
+
 use super::{
     dictionary::TermId,
     embeddings::{Embedding, Embeddings},
+    everyday::{self, Reading},
+    explain::Relation,
     index::Index,
+    spelling::{Meant, Words},
+    synonyms::Synonyms,
+    typed::{self, Literal, Piece},
     words::{self, Origin},
 };
 use crate::size_limit;
 
 /// A long request is also read sentence by sentence, because it may ask for several things.
 const SENTENCES: usize = 8;
-const ENDS: [char; 8] = ['.', '?', '!', ';', '\n', '。', '？', '！'];
 /// More different terms than this are not looked up.
 const TERMS: usize = 128;
 /// So many words that no tool has are compared with those that tools have.
 const COMPARED: usize = 8;
+/// So many words that nobody knows are corrected.
+const CORRECTED: usize = 4;
+/// Of a term that stands in many tools, so many are asked whether it is a compound there.
+const COMPOUNDS: usize = 16;
+
+/// What a reading counts beside a word that tools have, and beside one that none has.
+const BESIDE_KNOWN: f32 = 0.4;
+const BESIDE_UNKNOWN: f32 = 0.8;
+/// What a word counts that was mistyped.
+const MISTYPED: f32 = 0.9;
+/// How much an everyday word counts beside others: it was read as what tools do.
+const EVERYDAY: f32 = 2.0;
+/// What words in a URL count: they may name a server.
+const HINT: f32 = 0.3;
 
 /// A query as the index understands it.
 pub(super) struct Query {
     pub(super) whole: Part,
     /// The sentences with at least two terms, if there are several.
     pub(super) sentences: Vec<Part>,
+    /// Its words, as far as tools have them.
+    pub(super) asked: Vec<Asked>,
     /// How many of its words no tool has.
     pub(super) unknown: f32,
+    /// It is in a script whose words are told apart: how many it has says something.
+    has_words: bool,
+}
+
+/// A word of a query.
+#[derive(Debug, PartialEq)]
+pub(super) struct Asked {
+    /// The terms of which any answers it.
+    pub(super) any: Vec<TermId>,
+    /// What it counts beside others.
+    pub(super) emphasis: f32,
+}
+
+impl Asked {
+    /// An everyday word was read as this.
+    pub(super) fn is_everyday(&self) -> bool {
+        self.emphasis > 1.0
+    }
 }
 
 /// A query, or one of its sentences.
@@ -32,58 +72,46 @@ pub(super) struct Part {
     pub(super) embedding: Option<Embedding>,
 }
 
-/// A term of a query. `said`: it stands in the query, and is not only near a word that does.
+/// A term of a query, and how it came into it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct WeightedTerm {
     pub(super) id: TermId,
     pub(super) weight: f32,
-    pub(super) said: bool,
+    pub(super) relation: Relation,
+}
+
+impl WeightedTerm {
+    /// It is a word of the query, or what one was read as; not only near one.
+    pub(super) fn is_said(&self) -> bool {
+        matches!(self.relation, Relation::Said | Relation::Read)
+    }
+
+    fn outweighs(&self, other: &Self) -> bool {
+        self.is_said() && (!other.is_said() || self.weight > other.weight)
+    }
 }
 
 impl Query {
-    pub(super) fn read(query: &str, index: &Index, embeddings: Option<&Embeddings>) -> Self {
+    pub(super) fn read(
+        query: &str,
+        index: &Index,
+        synonyms: &Synonyms,
+        embeddings: Option<&Embeddings>,
+    ) -> Self {
         let query = &query[..query.floor_char_boundary(size_limit::QUERY)];
+        let mut reader = Reader::new(index, synonyms, embeddings);
         let mut whole = Part::default();
         let mut sentences = Vec::new();
-        let mut missing = 0.0;
-        let mut compared: Vec<(String, Vec<(TermId, f32)>)> = Vec::new();
-        let mut sum = embeddings.map(Embeddings::nothing).unwrap_or_default();
-        for text in query.split(ENDS).filter(|text| !text.is_empty()) {
-            let mut part = Part::default();
-            let mut part_sum = vec![0.0; sum.len()];
-            let mut unknown: Vec<String> = Vec::new();
-            words::each(text, |word, origin| {
-                if let Some(embeddings) = embeddings.filter(|_| origin == Origin::Written) {
-                    embeddings.add(word, &mut part_sum);
-                }
-                match index.term(word) {
-                    Some(id) => part.say(id),
-                    None if index.is_little(word) => {}
-                    None => {
-                        // A part of a word, or several in one, are no words more.
-                        missing += f32::from(u8::from(origin == Origin::Written));
-                        unknown.push(word.to_owned());
-                    }
-                }
-            });
-            // A word that no tool contains may have a neighbour that some do: rain, weather.
-            for word in unknown {
-                let Some(embeddings) = embeddings else { break };
-                if !compared.iter().any(|(known, _)| *known == word) && compared.len() < COMPARED {
-                    let near = embeddings.neighbours(&word);
-                    compared.push((word.clone(), near));
-                }
-                let near = compared.iter().find(|(known, _)| *known == word);
-                for (id, cosine) in near.into_iter().flat_map(|(_, near)| near) {
-                    part.add(WeightedTerm { id: *id, weight: *cosine, said: false });
-                }
-            }
+        let mut sum = reader.nothing();
+        for (number, text) in self::sentences(query).filter(|text| !text.is_empty()).enumerate() {
+            reader.sentence(text, number == 0);
+            let mut part = std::mem::take(&mut reader.part);
             whole.merge(&part);
-            for (sum, value) in sum.iter_mut().zip(&part_sum) {
+            for (sum, value) in sum.iter_mut().zip(&reader.sum) {
                 *sum += value;
             }
-            part.embedding = Embedding::of(&part_sum);
-            if part.terms.iter().filter(|term| term.said).count() > 1 && sentences.len() < SENTENCES {
+            part.embedding = Embedding::of(&reader.sum);
+            if part.terms.iter().filter(|term| term.is_said()).count() > 1 && sentences.len() < SENTENCES {
                 sentences.push(part);
             }
         }
@@ -91,19 +119,41 @@ impl Query {
         if sentences.len() < 2 {
             sentences.clear();
         }
-        Self { whole, sentences, unknown: missing }
+        Self { whole, sentences, asked: reader.asked, unknown: reader.unknown, has_words: query.is_ascii() }
+    }
+
+    /// Whether it has at most so many words, little ones not counted.
+    pub(super) fn is_short(&self, most: usize) -> bool {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a small number of words"
+        )]
+        let unknown = self.unknown as usize;
+        self.has_words && self.asked.len() + unknown <= most
     }
 }
 
-impl Part {
-    fn say(&mut self, id: TermId) {
-        self.add(WeightedTerm { id, weight: 1.0, said: true });
-    }
+/// The sentences of a query, without the marks at their ends.
+fn sentences(query: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(query);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.char_indices().find(|(at, c)| typed::ends_sentence(*c, &text[at + c.len_utf8()..]));
+        let (sentence, behind) = match end {
+            Some((at, mark)) => (&text[..at], Some(&text[at + mark.len_utf8()..])),
+            None => (text, None),
+        };
+        rest = behind;
+        Some(sentence)
+    })
+}
 
+impl Part {
     /// Each term once; one that is said counts as said.
     fn add(&mut self, new: WeightedTerm) {
         match self.terms.iter().position(|term| term.id == new.id) {
-            Some(at) if new.said => self.terms[at] = new,
+            Some(at) if new.outweighs(&self.terms[at]) => self.terms[at] = new,
             None if self.terms.len() < TERMS => self.terms.push(new),
             _ => {}
         }
@@ -113,5 +163,274 @@ impl Part {
         for term in &other.terms {
             self.add(*term);
         }
+    }
+}
+
+/// Reads a query sentence by sentence.
+struct Reader<'a> {
+    index: &'a Index,
+    synonyms: &'a Synonyms,
+    embeddings: Option<&'a Embeddings>,
+    /// The sentence that is being read.
+    part: Part,
+    sum: Vec<f32>,
+    asked: Vec<Asked>,
+    unknown: f32,
+    /// Words that no tool has, with their neighbours.
+    compared: Vec<(String, Vec<(TermId, f32)>)>,
+    corrected: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(index: &'a Index, synonyms: &'a Synonyms, embeddings: Option<&'a Embeddings>) -> Self {
+        let (part, sum) = (Part::default(), Vec::new());
+        let (asked, compared) = (Vec::new(), Vec::new());
+        Self { index, synonyms, embeddings, part, sum, asked, unknown: 0.0, compared, corrected: 0 }
+    }
+
+    fn nothing(&self) -> Vec<f32> {
+        self.embeddings.map(Embeddings::nothing).unwrap_or_default()
+    }
+
+    fn sentence(&mut self, text: &str, mut is_first: bool) {
+        self.sum = self.nothing();
+        typed::each(text, |piece| {
+            match piece {
+                Piece::Words(text) => self.words(&WordList::of(text), is_first),
+                Piece::Literal(literal) => self.literal(literal),
+            }
+            is_first = false;
+        });
+    }
+
+    fn words(&mut self, words: &WordList, is_first: bool) {
+        let mut before: Option<TermId> = None;
+        let mut at = 0;
+        while let Some((word, origin)) = words.get(at) {
+            at += 1;
+            if origin != Origin::Written {
+                self.word(word, origin, [None, None]);
+                continue;
+            }
+            let next = words.get(at).filter(|(_, origin)| *origin == Origin::Written).map(|(next, _)| next);
+            let behind =
+                (at..).map_while(|at| words.get(at)).take_while(|(_, origin)| *origin == Origin::Written);
+            if let Some((instead, far)) = everyday::phrase(word, behind.map(|(word, _)| word))
+                && self.instead(instead)
+            {
+                // A particle that stands apart is a little word, and says nothing where it stands.
+                at += usize::from(far == 0);
+                before = None;
+                continue;
+            }
+            let joined = next.and_then(|next| self.joined(word, next));
+            let compounds = [before.take(), joined];
+            before = joined;
+            match everyday::reading(word, is_first && at == 1) {
+                Some(Reading::Instead(readings)) if self.instead(readings) => {}
+                Some(Reading::Beside(readings)) => self.beside(word, readings, compounds),
+                _ => self.word(word, origin, compounds),
+            }
+        }
+    }
+
+    /// Reads other words instead of those that were typed. Returns whether tools have any of them.
+    fn instead(&mut self, readings: &str) -> bool {
+        let known: Vec<(&str, TermId)> =
+            readings.split(' ').filter_map(|word| Some((word, self.index.term(word)?))).collect();
+        for (word, id) in &known {
+            self.say(*id, 1.0, Relation::Read);
+            self.asked(vec![*id], EVERYDAY);
+            self.embed(word);
+        }
+        !known.is_empty()
+    }
+
+    /// Reads a word as it is, and as other words.
+    fn beside(&mut self, word: &str, readings: &str, compounds: [Option<TermId>; 2]) {
+        let typed = self.index.term(word);
+        let weight = if typed.is_some() { BESIDE_KNOWN } else { BESIDE_UNKNOWN };
+        let readings: Vec<TermId> = readings.split(' ').filter_map(|word| self.index.term(word)).collect();
+        if readings.is_empty() {
+            return self.word(word, Origin::Written, compounds);
+        }
+        let mut any: Vec<TermId> = Vec::new();
+        for id in typed.into_iter().chain(compounds.into_iter().flatten()) {
+            self.say(id, 1.0, Relation::Said);
+            any.push(id);
+        }
+        for id in readings {
+            self.say(id, weight, Relation::Read);
+            any.push(id);
+        }
+        self.asked(any, EVERYDAY);
+        self.embed(word);
+    }
+
+    /// Reads a word; `compounds` are what it is together with its neighbours.
+    fn word(&mut self, word: &str, origin: Origin, compounds: [Option<TermId>; 2]) {
+        let mut any: Vec<TermId> = compounds.into_iter().flatten().collect();
+        any.extend(self.index.term(word));
+        for id in &any {
+            self.say(*id, 1.0, Relation::Said);
+        }
+        if !any.is_empty() || self.index.is_little(word) {
+            self.asked(any, 1.0);
+            if origin == Origin::Written {
+                self.embed(word);
+            }
+        } else if !self.synonym(word) && (origin != Origin::Written || !self.mistyped(word)) {
+            self.akin(word, origin);
+        }
+    }
+
+    /// Reads a word that no tool has as those that tools use for the same thing.
+    fn synonym(&mut self, word: &str) -> bool {
+        let others = self.synonyms.of_unknown(self.index, word);
+        for id in &others {
+            self.say(*id, BESIDE_UNKNOWN, Relation::Read);
+        }
+        if others.is_empty() {
+            return false;
+        }
+        self.asked(others, 1.0);
+        self.embed(word);
+        true
+    }
+
+    /// Reads a word that neither tools nor the table have as it was probably meant.
+    fn mistyped(&mut self, word: &str) -> bool {
+        let is_word = self.embeddings.is_some_and(|embeddings| embeddings.has(word));
+        if is_word || self.corrected == CORRECTED {
+            return false;
+        }
+        self.corrected += 1;
+        let meant = match self.index.meant(word) {
+            None => return self.everyday(word),
+            Some(Meant::One(word, id)) => vec![(word, id)],
+            Some(Meant::Two(words)) => words.into(),
+        };
+        for (word, id) in meant {
+            self.say(id, MISTYPED, Relation::Read);
+            self.asked(vec![id], 1.0);
+            self.embed(&word);
+        }
+        true
+    }
+
+    /// Reads a mistyped everyday word.
+    fn everyday(&mut self, word: &str) -> bool {
+        let Some(word) = everyday::meant(word) else { return false };
+        match everyday::reading(word, true) {
+            Some(Reading::Instead(readings)) => self.instead(readings),
+            Some(Reading::Beside(readings)) => {
+                self.beside(word, readings, [None, None]);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A word that no tool contains may have a neighbour that some do: rain, weather.
+    fn akin(&mut self, word: &str, origin: Origin) {
+        if origin == Origin::Written {
+            self.embed(word);
+            // A part of a word, or several in one, are no words more. A number is a value, of which no tool can know.
+            self.unknown += f32::from(u8::from(!word.bytes().any(|byte| byte.is_ascii_digit())));
+        }
+        let Some(embeddings) = self.embeddings else { return };
+        if !self.compared.iter().any(|(known, _)| known == word) {
+            if self.compared.len() == COMPARED {
+                return;
+            }
+            self.compared.push((word.to_owned(), embeddings.neighbours(word)));
+        }
+        let near = self.compared.iter().find(|(known, _)| known == word);
+        for (id, cosine) in near.into_iter().flat_map(|(_, near)| near) {
+            self.part.add(WeightedTerm { id: *id, weight: *cosine, relation: Relation::Akin });
+        }
+    }
+
+    /// Reads a URL, an address or a file name as what it is.
+    fn literal(&mut self, literal: Literal<'_>) {
+        let Literal { kind, extension, hints } = literal;
+        self.word(kind, Origin::Written, [None, None]);
+        if let Some(extension) = extension {
+            self.words(&WordList::of(extension), false);
+        }
+        words::each(hints, |word, _| {
+            if let Some(id) = self.index.term(word) {
+                self.part.add(WeightedTerm { id, weight: HINT, relation: Relation::Akin });
+            }
+        });
+    }
+
+    /// The term of two words that some tool writes as one.
+    fn joined(&self, one: &str, other: &str) -> Option<TermId> {
+        let index = self.index;
+        let joined = Words::exact(index, &format!("{one}{other}"))?;
+        let (Some(one), Some(other)) = (index.term(one), index.term(other)) else { return Some(joined) };
+        let tools = index.postings(joined).scores(&(0..u32::MAX)).iter().take(COMPOUNDS);
+        // Every identifier is also in the index as one word: what has its parts as well is no compound.
+        let is_compound = |tool: u32| {
+            if index.has_in_name(tool, joined) {
+                !index.has_in_name(tool, one) || !index.has_in_name(tool, other)
+            } else {
+                !index.has(tool, one) || !index.has(tool, other)
+            }
+        };
+        tools.into_iter().any(|posting| is_compound(posting.tool)).then_some(joined)
+    }
+
+    fn say(&mut self, id: TermId, weight: f32, relation: Relation) {
+        self.part.add(WeightedTerm { id, weight, relation });
+    }
+
+    fn asked(&mut self, any: Vec<TermId>, emphasis: f32) {
+        let asked = Asked { any, emphasis };
+        if !asked.any.is_empty() && self.asked.len() < TERMS && !self.asked.contains(&asked) {
+            self.asked.push(asked);
+        }
+    }
+
+    fn embed(&mut self, word: &str) {
+        if let Some(embeddings) = self.embeddings {
+            embeddings.add(word, &mut self.sum);
+        }
+    }
+}
+
+/// The words of a text, with how they came about.
+struct WordList {
+    text: String,
+    words: Vec<(Range<usize>, Origin)>,
+}
+
+impl WordList {
+    fn of(text: &str) -> Self {
+        let mut list = Self { text: String::with_capacity(text.len()), words: Vec::new() };
+        words::each(text, |word, origin| {
+            let start = list.text.len();
+            list.text.push_str(word);
+            list.words.push((start..list.text.len(), origin));
+        });
+        list
+    }
+
+    fn get(&self, at: usize) -> Option<(&str, Origin)> {
+        let (range, origin) = self.words.get(at)?;
+        Some((&self.text[range.clone()], *origin))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dot_inside_a_word_ends_no_sentence() {
+        let all = |text| sentences(text).collect::<Vec<_>>();
+        assert_eq!(all("read a.txt. Then go?"), ["read a.txt", " Then go", ""]);
+        assert_eq!(all("天气。明天"), ["天气", "明天"]);
     }
 }

@@ -77,6 +77,9 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
     reply
 }
 
+/// What stands before hits that fit badly.
+pub const NONE_FITS: &str = "No tool fits this well. The nearest:";
+
 /// The reply to a search that found nothing: who there is to ask, and how.
 pub fn nothing(query: &str, servers: &[&str]) -> String {
     if servers.is_empty() {

@@ -2,35 +2,49 @@
 
 use rustc_hash::FxHashMap;
 
-use super::dictionary::TermId;
+use super::{dictionary::TermId, index::Index};
 
 /// One group per line.
 const GROUPS: &str = include_str!("synonyms.txt");
 
 #[derive(Debug, Default)]
-pub(super) struct Synonyms(FxHashMap<TermId, Vec<TermId>>);
+pub(super) struct Synonyms {
+    known: FxHashMap<TermId, Vec<TermId>>,
+    /// For words that no tool has, by their stems: the terms that tools use instead.
+    unknown: FxHashMap<Box<str>, Vec<TermId>>,
+}
 
 impl Synonyms {
-    /// `term` tells the term of a word that some tool has.
-    pub(super) fn new(term: impl Fn(&str) -> Option<TermId>) -> Self {
-        let mut related: FxHashMap<TermId, Vec<TermId>> = FxHashMap::default();
+    pub(super) fn new(index: &Index) -> Self {
+        let mut synonyms = Self::default();
         for group in GROUPS.lines() {
-            let group: Vec<TermId> = group.split(' ').filter_map(&term).collect();
-            for one in &group {
-                let others = related.entry(*one).or_default();
-                others.extend(group.iter().filter(|other| *other != one));
+            let words = || group.split(' ');
+            let terms: Vec<TermId> = words().filter_map(|word| index.term(word)).collect();
+            for one in &terms {
+                let others = synonyms.known.entry(*one).or_default();
+                others.extend(terms.iter().filter(|other| *other != one));
+            }
+            for stem in words().filter(|word| index.term(word).is_none()).filter_map(|word| index.stem(word))
+            {
+                synonyms.unknown.entry(stem.into()).or_default().extend(&terms);
             }
         }
-        Self(related)
+        synonyms
     }
 
     /// The terms that stand for one of these, without them.
     pub(super) fn of(&self, terms: &[TermId]) -> Vec<TermId> {
-        let mut related: Vec<TermId> =
-            terms.iter().filter_map(|term| self.0.get(term)).flatten().copied().collect();
+        let known = terms.iter().filter_map(|term| self.known.get(term));
+        let mut related: Vec<TermId> = known.flatten().copied().collect();
         related.sort_unstable();
         related.dedup();
         related.retain(|term| !terms.contains(term));
         related
+    }
+
+    /// The terms that tools use instead of a word that none has.
+    pub(super) fn of_unknown(&self, index: &Index, word: &str) -> Vec<TermId> {
+        let stem = index.stem(word);
+        stem.and_then(|stem| self.unknown.get(&*stem)).cloned().unwrap_or_default()
     }
 }

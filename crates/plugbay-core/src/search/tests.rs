@@ -68,7 +68,7 @@ fn twins_come_after_other_choices() {
 
 fn clear(tools: &[(&'static str, Tool)], query: &str) -> bool {
     let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
-    Engine::build(&borrowed, None).search(query, 1, None).first().is_some_and(|hit| hit.clear)
+    Engine::build(&borrowed, None).search(query, 1, None).first().is_some_and(Hit::is_clear)
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_query_word_that_no_tool_has_is_found_by_its_embedding() {
     ]);
     let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
     let engine = Engine::build(&borrowed, Some(table));
-    let best = |query| engine.search(query, 5, None).first().map(|hit| (hit.tool, hit.clear));
+    let best = |query| engine.search(query, 5, None).first().map(|hit| (hit.tool, hit.is_clear()));
     assert_eq!(best("rain"), Some((1, false)), "near, but not said");
     assert_eq!(best("letter"), Some((0, false)));
     assert_eq!(best("mail"), Some((0, true)));
@@ -203,4 +203,46 @@ fn words_that_no_tool_has_any_more_are_not_found() {
     let (after, _) = Engine::of_groups(next, Some(&before), None, one_after_the_other);
     assert!(after.search("thing12", 5, None).is_empty() && after.is_outdated());
     assert_eq!(after.search("rain", 5, None).len(), 1);
+}
+
+/// A memory in which a tool was called after every word, as often as can be.
+fn poisoned(query: &str, tool: u32) -> Vec<Recalled> {
+    let words = memory::remembered_words(query).into_iter();
+    words.map(|stem| Recalled { stem, tool, weight: 10.0 }).collect()
+}
+
+#[test]
+fn a_poisoned_memory_lifts_no_tool_over_an_exact_name() {
+    let tools = catalog();
+    let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
+    let engine = Engine::build(&borrowed, None);
+    for (wanted, (server, tool)) in (0..).zip(&borrowed) {
+        let words = tool.name.replace('_', " ");
+        for query in [
+            tool.name.clone(),
+            words.clone(),
+            format!("{server} {words}"),
+            format!("{server}__{}", tool.name),
+        ] {
+            for other in (0..4).filter(|other| *other != wanted) {
+                let hits = engine.search_recalling(&query, 5, None, &poisoned(&query, other));
+                assert_eq!(hits[0].tool, wanted, "{query} with a memory of {other}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_remembered_search_finds_its_tool_by_other_words() {
+    let tools = catalog();
+    let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
+    let engine = Engine::build(&borrowed, None);
+    assert!(engine.search("umbrella", 5, None).is_empty());
+    let recalled = [Recalled { stem: "umbrella".to_owned(), tool: 3, weight: 1.0 }];
+    let hits = engine.search_recalling("umbrella", 5, None, &recalled);
+    assert_eq!(hits.iter().map(|hit| hit.tool).collect::<Vec<_>>(), [3]);
+    let outside = engine.search_recalling("umbrella", 5, Some(0..2), &recalled);
+    assert!(outside.is_empty(), "a tool of another server");
+    let gone = [Recalled { stem: "umbrella".to_owned(), tool: 99, weight: 1.0 }];
+    assert!(engine.search_recalling("umbrella", 5, None, &gone).is_empty());
 }

@@ -72,15 +72,21 @@ fn why_nothing(snapshot: &Snapshot) -> Option<String> {
     Some(text)
 }
 
-/// Problems and failures that explain a search: all of them if it found nothing, else of the servers that it names.
+/// Problems, failures and missing tools that explain a search: all of them if it found nothing that fits, else of the servers
+/// that it names.
 pub fn beside_search(snapshot: &Snapshot, query: &str, found_nothing: bool) -> Vec<String> {
     let words: Vec<String> = words(query).collect();
     let is_named = |server: &ServerName| self::words(server.as_str()).all(|word| words.contains(&word));
     let failed = failed(snapshot).filter(|(server, _)| found_nothing || is_named(server));
     let failed = failed.map(|(server, failure)| reason(server, failure));
     let problems = snapshot.layout.problems.iter().filter(|problem| found_nothing && problem.urgent);
+    let waiting = unlisted(snapshot, |server| {
+        (found_nothing || is_named(server)) && failed_unlisted(snapshot, server).is_none()
+    });
+    let waiting =
+        (!waiting.is_empty()).then(|| format!("tools of {} are missing: not listed yet", names(&waiting)));
     let mut reasons: Vec<String> =
-        problems.map(|problem| format!("problem: {problem}")).chain(failed).collect();
+        problems.map(|problem| format!("problem: {problem}")).chain(failed).chain(waiting).collect();
     if let more @ 1.. = reasons.len().saturating_sub(MOST_REASONS) {
         reasons.truncate(MOST_REASONS);
         reasons.push(format!("and {more} more: see gateway_status"));

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     ops::Range,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
@@ -19,7 +19,8 @@ use crate::{
     name::ServerName,
     policy::Policy,
     search::{
-        EmbeddingTable, Engine, Explanation, GROUP, Hit, Join, Segment, StoredIndex, ToolGroup,
+        EmbeddingTable, Engine, Explanation, GROUP, Hit, Join, Recalled, Segment, StoredIndex, ToolGroup,
+        memory::{Remembered, SearchMemory, definition_hash, remembered_words},
         one_after_the_other,
     },
 };
@@ -29,6 +30,8 @@ const FEW: usize = 200;
 const SHORT: usize = 512 << 10;
 /// With more tools, or more bytes of definitions, an answer about them may take longer than a moment.
 const MANY: usize = 5_000;
+/// So many remembered tools are looked for once; then all are looked for anew.
+const MOST_PLACES: usize = 1_024;
 const LONG: usize = 8 << 20;
 
 /// Finds tools in one snapshot, under the names of one host.
@@ -37,6 +40,8 @@ pub struct ToolIndex {
     names: Arc<LazyNames>,
     index: Arc<Index>,
     length: OnceLock<usize>,
+    /// The numbers of remembered tools that were looked for.
+    places: Mutex<HashMap<(String, String), Option<u32>>>,
 }
 
 /// The index of one catalog: the same for all hosts, whatever names they know its tools by. It is made when it
@@ -130,7 +135,7 @@ fn count(count: usize) -> u32 {
 
 impl ToolIndex {
     pub(super) fn new(names: Arc<LazyNames>, index: Arc<Index>) -> Self {
-        Self { names, index, length: OnceLock::new() }
+        Self { names, index, length: OnceLock::new(), places: Mutex::default() }
     }
 
     /// Makes the index, if nobody has.
@@ -170,14 +175,84 @@ impl ToolIndex {
         server: Option<&ServerName>,
         table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Vec<(&Found, Hit)> {
+        let (made, within) = self.made(server, table);
+        self.found(made, made.engine.search(query, limit, within))
+    }
+
+    /// The same with what is remembered of earlier searches, on this day.
+    pub fn search_recalling(
+        &self,
+        query: &str,
+        limit: usize,
+        server: Option<&ServerName>,
+        (memory, day): (&SearchMemory, u32),
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
+    ) -> Vec<(&Found, Hit)> {
+        let (made, within) = self.made(server, table);
+        let words = if memory.is_empty() { Vec::new() } else { remembered_words(query) };
+        let recalled = |(stem, tool, weight): (&str, &Remembered, f32)| {
+            Some(Recalled { stem: stem.to_owned(), tool: self.place(made, tool)?, weight })
+        };
+        let recalled: Vec<Recalled> = memory.recall(&words, day).filter_map(recalled).collect();
+        self.found(made, made.engine.search_recalling(query, limit, within, &recalled))
+    }
+
+    /// The best tools for a query, however little they fit.
+    pub fn candidates(
+        &self,
+        query: &str,
+        limit: usize,
+        server: Option<&ServerName>,
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
+    ) -> Vec<(&Found, Hit)> {
+        let (made, within) = self.made(server, table);
+        self.found(made, made.engine.candidates(query, limit, within))
+    }
+
+    fn made(
+        &self,
+        server: Option<&ServerName>,
+        table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
+    ) -> (&Made, Option<Range<u32>>) {
         let made = self.index.made(table, one_after_the_other);
-        let within = server.map(|server| made.range(server).unwrap_or_default());
-        let hits = made.engine.search(query, limit, within).into_iter();
+        (made, server.map(|server| made.range(server).unwrap_or_default()))
+    }
+
+    fn found(&self, made: &Made, hits: Vec<Hit>) -> Vec<(&Found, Hit)> {
         let found = |hit: Hit| {
             let (server, number) = made.server_of(hit.tool)?;
             Some((self.names.numbered(server, number)?, hit))
         };
-        hits.filter_map(found).collect()
+        hits.into_iter().filter_map(found).collect()
+    }
+
+    /// The number of a remembered tool. One that its server has no more under this name is another of that server's with the
+    /// same definition.
+    fn place(&self, made: &Made, tool: &Remembered) -> Option<u32> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (tool.server.clone(), tool.tool.clone());
+        if let Some(place) = places.get(&key) {
+            return *place;
+        }
+        let place = self.look_for(made, tool);
+        if places.len() == MOST_PLACES {
+            places.clear();
+        }
+        places.insert(key, place);
+        place
+    }
+
+    fn look_for(&self, made: &Made, tool: &Remembered) -> Option<u32> {
+        let server = ServerName::parse(&tool.server).ok()?;
+        let range = made.range(&server)?;
+        let is = |number: u32, is_it: &dyn Fn(&Found) -> bool| {
+            self.names.numbered(&server, number - range.start).is_some_and(is_it)
+        };
+        let named = range.clone().find(|number| is(*number, &|found| found.target.tool == tool.tool));
+        named.or_else(|| {
+            let same = |found: &Found| definition_hash(&found.tool) == tool.definition;
+            range.clone().find(|number| is(*number, &same))
+        })
     }
 
     /// What was found in which words, and what meaning added.
@@ -324,126 +399,4 @@ impl Made {
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::*;
-    use crate::{
-        catalog::{Change, Offer, ToolSource},
-        era::Era,
-        policy::Patterns,
-        surface::Snapshot,
-    };
-
-    /// Tools with an index that was remembered: the right one, or that of other tools.
-    struct Source {
-        tools: Vec<Tool>,
-        index: Vec<u8>,
-    }
-
-    impl ToolSource for Source {
-        fn read(&self) -> Vec<Tool> {
-            self.tools.clone()
-        }
-
-        fn names(&self) -> Vec<String> {
-            self.tools.iter().map(|tool| tool.name.clone()).collect()
-        }
-
-        fn are_visible(&self) -> bool {
-            true
-        }
-
-        fn are(&self, tools: &[Tool]) -> bool {
-            self.tools == tools
-        }
-
-        fn have_index(&self, _: &ServerName) -> bool {
-            true
-        }
-
-        fn index(&self, _: &ServerName) -> Option<Bytes> {
-            Some(self.index.clone().into())
-        }
-    }
-
-    fn name(server: &str) -> ServerName {
-        ServerName::parse(server).unwrap()
-    }
-
-    fn tools(server: &str, count: usize) -> Vec<Tool> {
-        let tool = |number| {
-            let definition = format!(
-                r#"{{"name":"t{number:04}","description":"{server} thing{} word{}"}}"#,
-                number % 13,
-                number % 7
-            );
-            Tool::parse(Bytes::from(definition)).unwrap()
-        };
-        (0..count).map(tool).collect()
-    }
-
-    /// Three servers; the second and third have indexes that were remembered, made of so many of their tools.
-    fn snapshot(count: usize, indexed: Option<usize>, layout: Layout) -> Snapshot {
-        let mut catalog = Catalog::default();
-        for (server, count) in [("alpha", 3), ("beta", count), ("gamma", count)] {
-            let listed: Tools = tools(server, count).into();
-            let listed = match indexed.filter(|_| server != "alpha") {
-                Some(indexed) => {
-                    let index = StoredIndex::write(server, &listed[..indexed], None);
-                    let source = Source { tools: listed.to_vec(), index };
-                    Tools::later(listed.brief_to_save(), Box::new(source))
-                }
-                None => listed,
-            };
-            let offer = Offer::new(Era::Legacy, None, None, Vec::new()).with_tools(listed);
-            catalog = catalog.apply(Change::Remembered(name(server), Arc::new(offer)));
-        }
-        Snapshot::new(Arc::new(catalog), Arc::new(Layout { name_limit: 64, ..layout }), true)
-    }
-
-    fn found(snapshot: &Snapshot, query: &str) -> Vec<(String, f32)> {
-        let hits = snapshot.tool_index.search(query, 9, None, || None);
-        hits.into_iter().map(|(found, hit)| (found.exposed.clone(), hit.score)).collect()
-    }
-
-    fn read(snapshot: &Snapshot) -> [bool; 2] {
-        ["beta", "gamma"].map(|server| snapshot.catalog.get(&name(server)).unwrap().offer.tools.are_read())
-    }
-
-    #[test]
-    fn a_search_with_remembered_indexes_reads_the_tools_of_servers_that_it_finds() {
-        for count in [40, 3000] {
-            let (fresh, stored) =
-                (snapshot(count, None, Layout::default()), snapshot(count, Some(count), Layout::default()));
-            stored.tool_index.prepare(|| None);
-            assert_eq!(read(&stored), [false, false]);
-            assert_eq!(found(&stored, "beta thing5"), found(&fresh, "beta thing5"));
-            // Names of a small catalog may depend on each other.
-            assert_eq!(read(&stored), [true, count == 40]);
-            for query in ["gamma word3 thing2", "alpha", "t0007", "thing1 word1. beta word2"] {
-                assert_eq!(found(&stored, query), found(&fresh, query), "{query}");
-            }
-            let explained = |snapshot: &Snapshot| {
-                let explained = snapshot.tool_index.explain("thing5", "gamma__t0005", || None).unwrap();
-                serde_json::to_string(&explained).unwrap()
-            };
-            assert_eq!(explained(&stored), explained(&fresh));
-        }
-    }
-
-    #[test]
-    fn an_index_that_does_not_fit_the_tools_is_made_anew() {
-        let fresh = snapshot(40, None, Layout::default());
-        let wrong = snapshot(40, Some(39), Layout::default());
-        assert_eq!(found(&wrong, "gamma thing2"), found(&fresh, "gamma thing2"));
-        // Neither is one used of which some tools may not be called.
-        let policy = Policy { deny: Patterns::compile(["t0002"]).unwrap(), ..Policy::default() };
-        let exposures = [(name("beta"), Exposure { policy, ..Exposure::default() })];
-        let layout = || Layout { exposures: exposures.clone().into(), ..Layout::default() };
-        let (fresh, stored) = (snapshot(40, None, layout()), snapshot(40, Some(40), layout()));
-        for query in ["beta thing2", "gamma thing2"] {
-            assert_eq!(found(&stored, query), found(&fresh, query));
-        }
-    }
-}
+mod tests;

@@ -43,7 +43,7 @@ impl Toolbox {
         };
         let mut tools: Vec<&Found> = snapshot.names.for_model().filter(wanted).take(MOST + 1).collect();
         if tools.len() > MOST {
-            let likely = snapshot.tool_index.search(query, MOST, server, table);
+            let likely = snapshot.tool_index.candidates(query, MOST, server, table);
             let likely: Vec<&Found> = likely.into_iter().map(|(found, _)| found).filter(wanted).collect();
             if likely.is_empty() {
                 tools.truncate(MOST);

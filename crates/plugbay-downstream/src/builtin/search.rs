@@ -15,6 +15,7 @@ use super::{call_arguments::Arguments, shown};
 use crate::{
     context::RequestContext,
     ranking::{self, Choice, Chosen, ModelOwner, RankRequest, Ranked},
+    remembered_searches::RememberedSearches,
     sampling::HostModel,
     session::Session,
 };
@@ -157,19 +158,28 @@ fn found(
     detail: Detail,
 ) -> String {
     let table = session.gateway().table;
-    let local = snapshot.tool_index.search(&request.query, request.limit, request.server.as_ref(), table);
-    let Ranked { hits, clear } = ranking::merge(request, snapshot, names, &local);
+    let searches = session.gateway().searches();
+    let (memory, day) = searches.map(RememberedSearches::recall).unwrap_or_default();
+    let (query, server) = (&request.query, request.server.as_ref());
+    let local = snapshot.tool_index.search_recalling(query, request.limit, server, (&memory, day), table);
+    let Ranked { hits, clear, poor } = ranking::merge(request, snapshot, names, &local);
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
+    if let Some(searches) = searches {
+        searches.searched(session.gateway().principal.session, query, hits.iter().copied());
+    }
     let skills = snapshot.resources.skills.found(&request.query, request.server.as_ref(), table);
     let skills = skill_lines(skills.into_iter());
-    let reply = if !hits.is_empty() {
+    let reply = if poor {
+        format!("{}\n{}", reply::NONE_FITS, lines(snapshot, &hits, false, detail))
+    } else if !hits.is_empty() {
         lines(snapshot, &hits, clear, detail)
     } else if skills.is_empty() {
         nothing(snapshot, request)
     } else {
         "No tool found.".to_owned()
     };
-    let notes = beside_search(snapshot, &request.query, hits.is_empty() && request.server.is_none());
+    let notes =
+        beside_search(snapshot, &request.query, (poor || hits.is_empty()) && request.server.is_none());
     [vec![reply], skills, notes].concat().join("\n")
 }
 

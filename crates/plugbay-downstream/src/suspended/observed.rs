@@ -6,24 +6,51 @@ use bytes::Bytes;
 use plugbay_core::{
     era::{Era, MetaSlot},
     exchange::Answer,
-    observe::{CallOutcome, ObservedCall, StartingCall},
+    name::ServerName,
+    observe::{CallOutcome, ObservedCall, SessionMark, StartingCall},
     surface::Snapshot,
     wire::{Draft, Head, Hole, Kind, Members, string_value},
 };
 
 use crate::{
-    context::RequestContext, destination::Route, message::Request, refusal::Refusal, session::Session,
+    context::RequestContext, destination::Route, message::Request, refusal::Refusal,
+    remembered_searches::RememberedSearches, session::Session,
 };
 
 /// A call that somebody observes, and the trace context for its server.
 #[derive(Debug, Clone)]
 pub(crate) struct Observed {
-    call: Arc<ObservedCall>,
+    /// `None`: nobody observes calls.
+    call: Option<Arc<ObservedCall>>,
     trace_parent: Option<Arc<str>>,
+    /// The search that it may be the answer to.
+    follows: Option<Arc<FollowedSearch>>,
+}
+
+/// A call of a tool that a search has shown to its session.
+#[derive(Debug)]
+struct FollowedSearch {
+    searches: Arc<RememberedSearches>,
+    session: SessionMark,
+    server: ServerName,
+    tool: String,
+}
+
+impl FollowedSearch {
+    fn of(session: &Session, request: &Request, route: &Route) -> Option<Arc<Self>> {
+        let gateway = session.gateway();
+        let (searches, mark) = (gateway.searches()?, gateway.principal.session);
+        let is_call = request.method() == b"tools/call";
+        let tool = route.subject.as_ref().filter(|_| is_call).and_then(|(_, name)| string_value(name))?;
+        searches.awaits(mark, &route.server, &tool).then(|| {
+            let (searches, server) = (Arc::clone(&gateway.ranker.searches), route.server.clone());
+            Arc::new(Self { searches, session: mark, server, tool: tool.into_owned() })
+        })
+    }
 }
 
 impl Observed {
-    /// `None`: nobody observes calls.
+    /// `None`: nobody observes calls, and no search led to this one.
     pub(crate) fn begin(context: RequestContext<'_>, route: &Route, snapshot: &Snapshot) -> Option<Self> {
         Self::begin_for(context.session, context.request, context.era, route, snapshot)
     }
@@ -36,9 +63,12 @@ impl Observed {
         route: &Route,
         snapshot: &Snapshot,
     ) -> Option<Self> {
+        let follows = FollowedSearch::of(session, request, route);
         let principal = &session.gateway().principal;
         let account = principal.account.get();
-        let observer = principal.observer.as_ref().filter(|observer| observer.is_on())?;
+        let Some(observer) = principal.observer.as_ref().filter(|observer| observer.is_on()) else {
+            return follows.map(|follows| Self { call: None, trace_parent: None, follows: Some(follows) });
+        };
         let named = matches!(request.method(), b"tools/call" | b"prompts/get");
         let name = route.subject.as_ref().filter(|_| named).and_then(|(_, name)| string_value(name));
         let listed = |name: &str| snapshot.catalog.get(&route.server)?.offer.tool(name);
@@ -64,11 +94,18 @@ impl Observed {
             trace_state: state.as_deref(),
         });
         let trace_parent = observation.trace_parent().map(Arc::from);
-        Some(Self { call: Arc::new(ObservedCall::new(observation)), trace_parent })
+        Some(Self { call: Some(Arc::new(ObservedCall::new(observation))), trace_parent, follows })
     }
 
     pub(crate) fn end(&self, outcome: CallOutcome, bytes: usize) {
-        self.call.end(outcome, bytes);
+        if let Some(FollowedSearch { searches, session, server, tool }) = self.follows.as_deref()
+            && outcome == CallOutcome::Ok
+        {
+            searches.called(*session, server, tool);
+        }
+        if let Some(call) = &self.call {
+            call.end(outcome, bytes);
+        }
     }
 
     pub(crate) fn refused(&self, refusal: &Refusal) {

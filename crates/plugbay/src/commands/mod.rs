@@ -8,6 +8,7 @@ pub mod completions;
 pub mod daemon;
 pub mod demo;
 pub mod doctor;
+pub mod forget;
 pub mod get;
 pub mod hosts;
 pub mod import;

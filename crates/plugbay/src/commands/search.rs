@@ -3,11 +3,17 @@
 use std::process::ExitCode;
 
 use plugbay_core::{
-    search::Explanation,
+    search::{
+        Explanation,
+        memory::{Remembered, SearchMemory},
+    },
     signature::Signature,
     surface::{Found, Snapshot},
 };
-use plugbay_downstream::ranking::{self, Choice, Chosen, Ranked};
+use plugbay_downstream::{
+    ranking::{self, Choice, Chosen, Ranked},
+    remembered_searches::today,
+};
 use serde::Serialize;
 
 use super::{CommandError, Context, tools::find};
@@ -15,6 +21,7 @@ use crate::{
     app::{App, choice},
     config::Settings,
     embeddings,
+    search_memory::MemoryFile,
 };
 
 /// Find tools by what they do. Starts no server.
@@ -24,7 +31,7 @@ use crate::{
 #[command(after_long_help = EXAMPLES)]
 pub struct SearchArgs {
     /// What the tool should do, in words.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "learned")]
     query: Vec<String>,
     /// Show at most this many tools, from 1 to 100.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
@@ -35,6 +42,9 @@ pub struct SearchArgs {
     /// Also show which words matched where, and how near the meaning is.
     #[arg(long)]
     explain: bool,
+    /// Show what is remembered of this project's searches: which words led to which tools.
+    #[arg(long, conflicts_with_all = ["query", "explain", "server"])]
+    learned: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -48,7 +58,15 @@ The exit code is 1 if no tool was found.";
 pub struct Results {
     /// The first hit is so far ahead that hardly another can be meant.
     pub clear: bool,
+    /// No hit fits well.
+    pub poor: bool,
     pub hits: Vec<Row>,
+}
+
+/// What is remembered of a project's searches.
+#[derive(Debug, Serialize)]
+pub struct Memory {
+    pub tools: Vec<Remembered>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,6 +82,11 @@ pub struct Row {
 }
 
 pub async fn search(context: &Context, args: &SearchArgs) -> Result<ExitCode, CommandError> {
+    let memory = MemoryFile::of(&context.environment.project, context.environment.cache_folder.as_deref());
+    if args.learned {
+        context.output.show(&Memory { tools: memory.read().into() });
+        return Ok(ExitCode::SUCCESS);
+    }
     let (query, limit) = (args.query.join(" "), args.limit.into());
     let settings = context.settings_in_passing()?;
     let server = args.server.as_deref().map(|name| find(&settings, name)).transpose()?;
@@ -78,11 +101,15 @@ pub async fn search(context: &Context, args: &SearchArgs) -> Result<ExitCode, Co
     }
     let wanted = ranking::RankRequest { query: query.clone(), server, limit };
     let names = ask_model(context, &settings, &wanted, &snapshot).await;
-    let results = find_in(&snapshot, &wanted, &names, args.explain);
+    let memory = if settings.search.remember { memory.read() } else { SearchMemory::default() };
+    let results = find_in(&snapshot, &wanted, &names, &memory, args.explain);
     let found = !results.hits.is_empty();
     let as_json = context.output.is_json();
     if found || as_json {
         context.output.show(&results);
+    }
+    if results.poor {
+        context.output.note("no tool fits this well".to_owned());
     }
     if !unknown.is_empty() {
         let these = unknown.join(", ");
@@ -110,10 +137,18 @@ async fn ask_model(
     })
 }
 
-fn find_in(snapshot: &Snapshot, request: &ranking::RankRequest, names: &[String], explain: bool) -> Results {
+fn find_in(
+    snapshot: &Snapshot,
+    request: &ranking::RankRequest,
+    names: &[String],
+    memory: &SearchMemory,
+    explain: bool,
+) -> Results {
     let tool_index = &snapshot.tool_index;
-    let local = tool_index.search(&request.query, request.limit, request.server.as_ref(), embeddings::table);
-    let Ranked { hits, clear } = ranking::merge(request, snapshot, names, &local);
+    let (query, server) = (&request.query, request.server.as_ref());
+    let local =
+        tool_index.search_recalling(query, request.limit, server, (memory, today()), embeddings::table);
+    let Ranked { hits, clear, poor } = ranking::merge(request, snapshot, names, &local);
     let row = |(found, score): &(&Found, Option<f32>)| Row {
         tool: found.exposed.clone(),
         server: found.target.server.to_string(),
@@ -123,7 +158,7 @@ fn find_in(snapshot: &Snapshot, request: &ranking::RankRequest, names: &[String]
             .then(|| tool_index.explain(&request.query, &found.exposed, embeddings::table))
             .flatten(),
     };
-    Results { clear, hits: hits.iter().map(row).collect() }
+    Results { clear, poor, hits: hits.iter().map(row).collect() }
 }
 
 /// Servers of which the cache has nothing.

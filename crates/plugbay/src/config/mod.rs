@@ -148,6 +148,8 @@ pub struct SearchSettings {
     pub hits: usize,
     /// The model that ranks the tools which a search finds.
     pub model: Option<SearchModel>,
+    /// Which tools were called after which searches is remembered.
+    pub remember: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -48,10 +48,11 @@ pub(super) fn search<'a>(
     env: Env<'_>,
     reports: &mut [Report<'_>],
 ) -> SearchSettings {
-    let (mut hits, mut model, mut key) = (HITS, None, None);
+    let (mut hits, mut remember, mut model, mut key) = (HITS, true, None, None);
     for (index, config) in configs.enumerate() {
         if let Some(search) = &config.search {
             hits = search.limit.map_or(hits, |limit| limit.0);
+            remember = search.remember.unwrap_or(remember);
             model = search.model.as_ref().map(|model| (index, model)).or(model);
         }
         key = config.gemini_api_key.as_ref().map(|key| (index, key)).or(key);
@@ -67,7 +68,7 @@ pub(super) fn search<'a>(
         }
         (None, None) => None,
     };
-    SearchSettings { hits, model }
+    SearchSettings { hits, model, remember }
 }
 
 /// Only a model that is named here runs agents: one that ranks tools does not get their results. But a wrapper that

@@ -1,5 +1,4 @@
-//! The keys of a configuration file, with the descriptions that editors show.
-//! The doc comments here are the descriptions in the JSON Schema: users read them.
+//! The keys of a configuration file. The doc comments are the descriptions in the JSON Schema: users read them in editors.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -268,6 +267,8 @@ object! {
         "model" => model: At<ModelChoice>,
         /// How many tools a search shows, from 1 to 50. Default 5.
         "limit" | "default_limit" => limit: Hits,
+        /// `false`: plugbay does not remember which tools were called after which searches. Default `true`. What it remembers stays on this machine, for each project apart.
+        "remember" => remember: bool,
     }
     ignored: []
 }
@@ -461,7 +462,6 @@ macro_rules! schema_like {
             fn inline_schema() -> bool {
                 true
             }
-
             fn schema_name() -> Cow<'static, str> {
                 stringify!($name).into()
             }

@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 
-use plugbay_core::search::{Explanation, Field, Match, Relation};
+use plugbay_core::search::{Explanation, Field, Match, Relation, memory::Remembered};
 
 use super::{Style, View, one_line, table::cut};
-use crate::commands::search::Results;
+use crate::commands::{
+    forget::Forgotten,
+    search::{Memory, Results},
+};
 
 const INDENT: &str = "      ";
 /// Words that say less than this are not worth a line.
@@ -29,6 +32,30 @@ impl View for Results {
     }
 }
 
+impl View for Memory {
+    fn human(&self, _: Style) -> String {
+        if self.tools.is_empty() {
+            return "nothing is remembered of searches in this project\n".to_owned();
+        }
+        let line = |tool: &Remembered| {
+            let words: Vec<String> =
+                tool.words.iter().map(|(word, weight)| format!("{word} {weight:.1}")).collect();
+            one_line(&format!("{} {}: {}", tool.server, tool.tool, words.join(", "))) + "\n"
+        };
+        self.tools.iter().map(line).collect()
+    }
+}
+
+impl View for Forgotten {
+    fn human(&self, _: Style) -> String {
+        match self.tools {
+            0 => "nothing was remembered\n".to_owned(),
+            1 => "forgot 1 tool\n".to_owned(),
+            tools => format!("forgot {tools} tools\n"),
+        }
+    }
+}
+
 fn explain(explanation: &Explanation) -> String {
     let telling = explanation.matches.iter().filter(|found| found.share >= LEAST);
     let mut lines: Vec<String> = telling.map(line).collect();
@@ -47,6 +74,7 @@ fn line(found: &Match) -> String {
         found.fields.iter().map(|(field, share)| format!("{} {}", place(*field), percent(*share))).collect();
     let relation = match found.relation {
         Relation::Said => "",
+        Relation::Read => " (as it was read)",
         Relation::Synonym => " (synonym)",
         Relation::Akin => " (near in meaning)",
     };
@@ -88,7 +116,7 @@ mod tests {
             signature: "a__b(x: int) - \u{1b}[31mDoes it.".to_owned(),
             explanation: Some(explanation),
         };
-        let results = Results { clear: true, hits: vec![row] };
+        let results = Results { clear: true, poor: false, hits: vec![row] };
         let expected = "\
 0.90  a__b(x: int) - Does it.
       75% issu (synonym): name 80%, details 20%

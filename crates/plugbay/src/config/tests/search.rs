@@ -25,8 +25,12 @@ fn endpoint(text: &str, environment: &[(&str, &str)]) -> Endpoint {
 #[test]
 fn no_model_is_asked_unless_the_configuration_names_one() {
     let keys = [("GEMINI_API_KEY", "g"), ("OPENAI_API_KEY", "o"), ("ANTHROPIC_API_KEY", "a")];
-    assert_eq!(search("{}", &keys), SearchSettings { hits: 5, model: None });
-    assert_eq!(search(r#"{"search": {"limit": 9}}"#, &keys), SearchSettings { hits: 9, model: None });
+    assert_eq!(search("{}", &keys), SearchSettings { hits: 5, model: None, remember: true });
+    assert_eq!(
+        search(r#"{"search": {"limit": 9}}"#, &keys),
+        SearchSettings { hits: 9, model: None, remember: true }
+    );
+    assert!(!search(r#"{"search": {"remember": false}}"#, &keys).remember);
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! Halves of query sets: thresholds are fitted on one, and figures are taken from the other.
+
+use std::fmt::Write;
+
+use plugbay_core::search::Engine;
+
+use super::data::{Catalog, Query, Set};
+use super::metrics::recall;
+
+/// As many hits as a reply shows.
+const SHOWN: usize = 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    /// For choosing thresholds.
+    Fit,
+    /// For figures.
+    Held,
+}
+
+impl Half {
+    /// By the text of the query alone, so a query is in the same half of every catalog.
+    pub(super) fn of(query: &str) -> Self {
+        if hash(query).count_ones().is_multiple_of(2) { Self::Fit } else { Self::Held }
+    }
+}
+
+/// FNV-1a.
+pub(super) fn hash(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// What the engine did on one half of a set.
+#[derive(Debug)]
+pub(super) struct HalfRow {
+    pub(super) set: String,
+    pub(super) tools: usize,
+    pub(super) queries: usize,
+    pub(super) figures: Figures,
+}
+
+/// Shares of the queries.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    pub(super) first: f64,
+    pub(super) fifth: f64,
+    /// How often a schema is sent, and how often it is the right one, then.
+    pub(super) clear: f64,
+    pub(super) clear_right: f64,
+    /// How often there are hits at all.
+    pub(super) hits: f64,
+    /// How often there are hits, and the reply says that none fits well.
+    pub(super) poor: f64,
+}
+
+pub(super) fn row(catalog: &str, engine: &Engine, tools: usize, set: &Set, half: Half) -> HalfRow {
+    let queries: Vec<&Query> = set.queries.iter().filter(|query| query.half == half).collect();
+    HalfRow {
+        set: format!("{catalog}/{}", set.name),
+        tools,
+        queries: queries.len(),
+        figures: figures(engine, &queries),
+    }
+}
+
+fn figures(engine: &Engine, queries: &[&Query]) -> Figures {
+    let mut sum = Figures::default();
+    for query in queries {
+        let hits = engine.search(&query.text, SHOWN, None);
+        let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
+        let right = recall(&ranking, query, 1);
+        sum.first += right;
+        sum.fifth += recall(&ranking, query, SHOWN);
+        let Some(first) = hits.first() else { continue };
+        sum.hits += 1.0;
+        sum.poor += share(first.is_poor());
+        sum.clear += share(first.is_clear());
+        sum.clear_right += share(first.is_clear() && right > 0.0);
+    }
+    let count = f64::from(u32::try_from(queries.len().max(1)).unwrap_or(u32::MAX));
+    Figures {
+        first: sum.first / count,
+        fifth: sum.fifth / count,
+        clear: sum.clear / count,
+        clear_right: sum.clear_right / sum.clear.max(1.0),
+        hits: sum.hits / count,
+        poor: sum.poor / count,
+    }
+}
+
+/// The queries of the half `fit` that find none of their tools, with what they find instead. Those of the other half stay unseen.
+pub(super) fn misses(catalog: &Catalog, engine: &Engine, set: &Set) -> String {
+    let mut text = String::new();
+    for query in set.queries.iter().filter(|query| query.half == Half::Fit) {
+        let hits = engine.search(&query.text, SHOWN, None);
+        let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
+        let missed =
+            if query.gold.is_empty() { !hits.is_empty() } else { recall(&ranking, query, SHOWN) < 1.0 };
+        if missed {
+            let names = ranking.iter().map(|tool| catalog.tools[*tool as usize].1.name.as_str());
+            let names = names.collect::<Vec<_>>().join(" ");
+            let _ = writeln!(text, "{}/{}: {:?} finds {names}", catalog.name, set.name, query.text);
+        }
+    }
+    text
+}
+
+fn share(yes: bool) -> f64 {
+    f64::from(u8::from(yes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_always_in_the_same_half_and_both_are_alike() {
+        let fit = (0..1000).filter(|n| Half::of(&format!("query {n}")) == Half::Fit).count();
+        assert!((400..600).contains(&fit), "{fit}");
+        assert_eq!(Half::of("create issue"), Half::of("create issue"));
+    }
+}

@@ -1,0 +1,101 @@
+//! Queries written for this project, over the catalog `real`: everyday words, literals, compounds, typos, and what no tool serves.
+
+use std::collections::HashMap;
+
+use super::data::{Catalog, Mode, Query, Set};
+use super::typos::mistyped;
+
+/// A query, then the tools of which any is right.
+const SETS: [(&str, &str); 3] = [
+    ("everyday", include_str!("../../queries/everyday.txt")),
+    ("literals", include_str!("../../queries/literals.txt")),
+    ("compounds", include_str!("../../queries/compounds.txt")),
+];
+/// Queries that no tool serves, and those that a tool seems to.
+const UNSERVED: [(&str, &str); 2] = [
+    ("nothing", include_str!("../../queries/nothing.txt")),
+    ("near", include_str!("../../queries/near.txt")),
+];
+/// The servers that a user of everyday words may have, and no others.
+const FEW: [&str; 12] = [
+    "filesystem",
+    "git",
+    "memory",
+    "fetch",
+    "time",
+    "sqlite",
+    "sequential-thinking",
+    "playwright",
+    "github",
+    "slack",
+    "google-calendar",
+    "gmail",
+];
+
+/// The sets over a catalog that has the tools of `real` first.
+pub(super) fn sets(catalog: &Catalog) -> Vec<Set> {
+    let mut ids: HashMap<String, u32> = HashMap::new();
+    for ((server, tool), at) in catalog.tools.iter().zip(0..) {
+        ids.entry(id(server, &tool.name)).or_insert(at);
+    }
+    let mut sets: Vec<Set> = SETS.iter().map(|(name, text)| read(name, text, &ids)).collect();
+    let clean = catalog.sets.iter().find(|set| set.name == "hand").or(sets.first());
+    sets.extend(clean.map(typos));
+    sets
+}
+
+/// The sets that should find nothing.
+pub(super) fn unserved() -> Vec<Set> {
+    let query = |line: &str| Query::new(line, Vec::new(), Mode::Any);
+    let set =
+        |(name, text): (&str, &str)| Set { name: name.to_owned(), queries: lines(text).map(query).collect() };
+    UNSERVED.map(set).into()
+}
+
+/// The catalog of a user with a few servers.
+pub(super) fn few(real: &Catalog) -> Catalog {
+    let tools = real.tools.iter().filter(|(server, _)| FEW.contains(&server.as_str())).cloned().collect();
+    Catalog { name: "few".to_owned(), tools, sets: Vec::new() }
+}
+
+/// Each query with a mistyped word; those without a word to mistype are left out.
+fn typos(clean: &Set) -> Set {
+    let mistype = |query: &Query| Some(Query { text: mistyped(&query.text)?, ..query.clone() });
+    Set { name: "typos".to_owned(), queries: clean.queries.iter().filter_map(mistype).collect() }
+}
+
+/// Queries whose tools the catalog does not have are left out.
+fn read(name: &str, text: &str, ids: &HashMap<String, u32>) -> Set {
+    let query = |line: &str| {
+        let (text, tools) = line.split_once(" | ")?;
+        let gold: Vec<u32> = tools.split(' ').filter_map(|id| ids.get(id).copied()).collect();
+        (!gold.is_empty()).then(|| Query::new(text, vec![gold], Mode::Any))
+    };
+    Set { name: name.to_owned(), queries: lines(text).filter_map(query).collect() }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn id(server: &str, tool: &str) -> String {
+    format!("{server}__{tool}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_queries_are_many_enough_and_none_comes_twice() {
+        let mut seen = std::collections::HashSet::new();
+        for (name, text, least) in [SETS[0], SETS[1], SETS[2], UNSERVED[0], UNSERVED[1]]
+            .into_iter()
+            .zip([60, 40, 30, 60, 30])
+            .map(|((n, t), l)| (n, t, l))
+        {
+            assert!(lines(text).count() >= least, "{name}");
+            assert!(lines(text).all(|line| seen.insert(line.split(" | ").next())), "{name}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Words that nobody knows: split into two that the catalog has, or corrected to one that it has.
+
+use super::dictionary::TermId;
+
+/// Words of fewer letters are not corrected: too many others are near them.
+const SHORTEST: usize = 4;
+/// Words of more letters are not looked at.
+const LONGEST: usize = 24;
+/// Words of at least so many letters may have two mistakes, others one.
+const TWO_MISTAKES: usize = 8;
+/// Each part of a split word has at least so many letters.
+const PART: usize = 3;
+/// Little words that people write between two others: `texttospeech`.
+const BETWEEN: [&str; 4] = ["to", "of", "and", "in"];
+
+const LETTERS: usize = 26;
+
+/// A word that was not known, as it was meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Meant {
+    One(String, TermId),
+    /// Written as one word.
+    Two([(String, TermId); 2]),
+}
+
+/// What spelling asks of a catalog.
+pub(super) trait Words {
+    /// The term of a word that stands in some tool in just this spelling.
+    fn exact(&self, word: &str) -> Option<TermId>;
+    /// How many tools have a term.
+    fn count(&self, term: TermId) -> usize;
+}
+
+/// The words of a catalog by their first letter and their length.
+#[derive(Debug, Default)]
+pub(super) struct Spelling {
+    buckets: Vec<Bucket>,
+}
+
+/// Words of one length, one behind the other, and their terms.
+#[derive(Debug, Default, Clone)]
+struct Bucket {
+    letters: Vec<u8>,
+    terms: Vec<TermId>,
+}
+
+impl Spelling {
+    /// Words of other letters than those of English are left out.
+    pub(super) fn new(each_word: impl FnOnce(&mut dyn FnMut(&str, TermId))) -> Self {
+        let mut buckets = vec![Bucket::default(); LETTERS * (LONGEST + 1)];
+        each_word(&mut |word, term| {
+            if (SHORTEST..=LONGEST).contains(&word.len()) && is_plain(word) {
+                let bucket = &mut buckets[place(word.as_bytes()[0], word.len())];
+                bucket.letters.extend_from_slice(word.as_bytes());
+                bucket.terms.push(term);
+            }
+        });
+        for bucket in &mut buckets {
+            bucket.letters.shrink_to_fit();
+            bucket.terms.shrink_to_fit();
+        }
+        Self { buckets }
+    }
+
+    /// How a word was meant: with one mistake, as two words, or with two mistakes.
+    pub(super) fn meant(&self, word: &str, words: &impl Words) -> Option<Meant> {
+        if word.len() < SHORTEST || word.len() > LONGEST || !is_plain(word) {
+            return None;
+        }
+        self.corrected(word, 1, words)
+            .or_else(|| split(word, words))
+            .or_else(|| (word.len() >= TWO_MISTAKES).then(|| self.corrected(word, 2, words)).flatten())
+    }
+
+    /// Of the words with so many mistakes, the one that the most tools have.
+    fn corrected(&self, word: &str, mistakes: usize, words: &impl Words) -> Option<Meant> {
+        let mut best: Option<(usize, Vec<u8>, TermId)> = None;
+        let mut offer = |candidate: &[u8], term: TermId| {
+            let count = words.count(term);
+            // The first in the alphabet, of words that are equally common.
+            let is_better = |(most, other, _): &(usize, Vec<u8>, TermId)| {
+                count > *most || count == *most && candidate < other.as_slice()
+            };
+            if best.as_ref().is_none_or(is_better) {
+                best = Some((count, candidate.to_vec(), term));
+            }
+        };
+        let typed = word.as_bytes();
+        let letters = letters(typed);
+        for length in typed.len() - mistakes..=(typed.len() + mistakes).min(LONGEST) {
+            let bucket = &self.buckets[place(typed[0], length)];
+            for (candidate, term) in bucket.letters.chunks_exact(length.max(1)).zip(&bucket.terms) {
+                let differing = (letters ^ self::letters(candidate)).count_ones() as usize;
+                if differing <= 2 * mistakes && distance(typed, candidate) <= mistakes {
+                    offer(candidate, *term);
+                }
+            }
+        }
+        if mistakes == 1 {
+            first_letter_mistaken(typed, |candidate| {
+                let term = std::str::from_utf8(candidate).ok().and_then(|candidate| words.exact(candidate));
+                if let Some(term) = term {
+                    offer(candidate, term);
+                }
+            });
+        }
+        best.map(|(_, word, term)| Meant::One(String::from_utf8_lossy(&word).into_owned(), term))
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let of = |bucket: &Bucket| bucket.letters.capacity() + bucket.terms.capacity() * size_of::<TermId>();
+        self.buckets.capacity() * size_of::<Bucket>() + self.buckets.iter().map(of).sum::<usize>()
+    }
+}
+
+/// The two words that the most tools have, the rarer of them counted.
+fn split(word: &str, words: &impl Words) -> Option<Meant> {
+    let mut best: Option<(usize, Meant)> = None;
+    for at in PART..=word.len().saturating_sub(PART) {
+        let (first, rest) = word.split_at(at);
+        let Some(one) = words.exact(first) else { continue };
+        let shorter = BETWEEN.iter().filter_map(|little| rest.strip_prefix(little));
+        for second in [rest].into_iter().chain(shorter).filter(|second| second.len() >= PART) {
+            let Some(other) = words.exact(second) else { continue };
+            let count = words.count(one).min(words.count(other));
+            if best.as_ref().is_none_or(|(most, _)| count > *most) {
+                best = Some((count, Meant::Two([(first.to_owned(), one), (second.to_owned(), other)])));
+            }
+        }
+    }
+    best.map(|(_, meant)| meant)
+}
+
+/// Calls `found` with the words of which only the first letter was typed wrong.
+fn first_letter_mistaken(typed: &[u8], mut found: impl FnMut(&[u8])) {
+    let mut candidate = typed.to_vec();
+    candidate.swap(0, 1);
+    found(&candidate);
+    found(&typed[1..]);
+    candidate.copy_from_slice(typed);
+    for letter in b'a'..=b'z' {
+        candidate[0] = letter;
+        found(&candidate);
+    }
+    candidate.insert(0, 0);
+    candidate[1] = typed[0];
+    for letter in b'a'..=b'z' {
+        candidate[0] = letter;
+        found(&candidate);
+    }
+}
+
+/// Whether two words differ by one mistake; words that are short or long are not compared.
+pub(super) fn is_one_mistake(one: &str, other: &str) -> bool {
+    let comparable = |word: &str| (SHORTEST..=LONGEST).contains(&word.len()) && is_plain(word);
+    one.len().abs_diff(other.len()) < 2
+        && comparable(one)
+        && comparable(other)
+        && distance(one.as_bytes(), other.as_bytes()) == 1
+}
+
+fn is_plain(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+fn place(first: u8, length: usize) -> usize {
+    usize::from(first - b'a') * (LONGEST + 1) + length
+}
+
+/// The letters of a word as a set: words that differ in more than a few are not compared.
+fn letters(word: &[u8]) -> u32 {
+    word.iter().fold(0, |set, letter| set | 1 << (letter - b'a'))
+}
+
+/// How many letters are missing, too many, wrong, or swapped with a neighbour. Both words are short.
+fn distance(one: &[u8], other: &[u8]) -> usize {
+    let mut rows = [[0u8; LONGEST + 2]; 3];
+    for (at, cell) in (0..).zip(rows[1].iter_mut()) {
+        *cell = at;
+    }
+    for (i, a) in one.iter().enumerate() {
+        let [before, last, row] = &mut rows;
+        row[0] = last[0] + 1;
+        for (j, b) in other.iter().enumerate() {
+            let mut fewest = (last[j] + u8::from(a != b)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *a == other[j - 1] && one[i - 1] == *b {
+                fewest = fewest.min(before[j - 1] + 1);
+            }
+            row[j + 1] = fewest;
+        }
+        rows.rotate_left(1);
+    }
+    usize::from(rows[1][other.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Words with the number of tools that have them.
+    struct Catalog(Vec<(&'static str, usize)>);
+
+    impl Words for Catalog {
+        fn exact(&self, word: &str) -> Option<TermId> {
+            self.0.iter().zip(0..).find(|((known, _), _)| *known == word).map(|(_, at)| at)
+        }
+
+        fn count(&self, term: TermId) -> usize {
+            self.0[term as usize].1
+        }
+    }
+
+    fn meant(word: &str) -> Vec<String> {
+        let catalog = Catalog(vec![
+            ("issue", 9),
+            ("issues", 4),
+            ("repository", 5),
+            ("repositories", 2),
+            ("pie", 1),
+            ("chart", 8),
+            ("text", 3),
+            ("speech", 2),
+            ("tissue", 1),
+        ]);
+        let spelling =
+            Spelling::new(|found| catalog.0.iter().zip(0..).for_each(|((word, _), at)| found(word, at)));
+        match spelling.meant(word, &catalog) {
+            None => Vec::new(),
+            Some(Meant::One(word, _)) => vec![word],
+            Some(Meant::Two(words)) => words.map(|(word, _)| word).into(),
+        }
+    }
+
+    #[test]
+    fn mistyped_words_are_corrected_and_joined_ones_split() {
+        for (typed, expected) in [
+            ("isue", &["issue"][..]),
+            ("issuse", &["issue"]),
+            ("sisue", &["issue"]),
+            ("ossue", &["issue"]),
+            ("ssue", &["issue"]),
+            ("repostiory", &["repository"]),
+            ("rpeostory", &["repository"]),
+            ("repositroes", &["repositories"]),
+            ("piechart", &["pie", "chart"]),
+            ("texttospeech", &["text", "speech"]),
+            ("isseu", &["issue"]),
+            ("isxxe", &[]),
+            ("pei", &[]),
+            ("zebra", &[]),
+            ("größe", &[]),
+        ] {
+            assert_eq!(meant(typed), expected, "{typed}");
+        }
+        assert_eq!(meant(&"issue".repeat(1000)), Vec::<String>::new());
+    }
+
+    proptest! {
+        #[test]
+        fn spelling_of_arbitrary_words_ends(word in "\\PC{0,30}") {
+            meant(&word);
+        }
+
+        #[test]
+        fn distance_is_the_same_in_both_directions(one in "[a-e]{1,12}", other in "[a-e]{1,12}") {
+            prop_assert_eq!(distance(one.as_bytes(), other.as_bytes()), distance(other.as_bytes(), one.as_bytes()));
+            prop_assert_eq!(distance(one.as_bytes(), one.as_bytes()), 0);
+        }
+    }
+}

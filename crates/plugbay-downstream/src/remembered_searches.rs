@@ -1,0 +1,226 @@
+//! Remembers which searches were followed by which successful calls, for the user whose hosts these are.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use plugbay_core::{
+    name::ServerName,
+    observe::SessionMark,
+    search::memory::{Followed, SearchMemory, ToolPlace, definition_hash, remembered_words},
+    surface::Found,
+};
+use tokio::time::Instant;
+
+/// So many searches wait for a call, of all sessions; the oldest gives way.
+const MOST_WAITING: usize = 64;
+/// A call that comes later is not the answer to a search.
+const LATEST: Duration = Duration::from_secs(15 * 60);
+/// So many uses wait to be saved.
+const MOST_UNSAVED: usize = 256;
+/// So many tools of a reply may be called.
+const MOST_SHOWN: usize = 10;
+/// What a query counts that was asked before the one that led to the call.
+const EARLIER: f32 = 0.5;
+
+/// The memory of searches of one project. Without a file it lasts as long as the gateway.
+#[derive(Debug, Default)]
+pub struct RememberedSearches {
+    // A std mutex: held for look-ups, never across an await.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_on: bool,
+    memory: Arc<SearchMemory>,
+    waiting: VecDeque<Waiting>,
+    unsaved: Vec<Followed>,
+}
+
+/// A search that no call has followed yet.
+#[derive(Debug)]
+struct Waiting {
+    session: SessionMark,
+    words: Vec<String>,
+    shown: Vec<ToolPlace>,
+    since: Instant,
+}
+
+impl RememberedSearches {
+    /// Begins with this memory, or remembers nothing.
+    pub fn begin(&self, memory: Option<SearchMemory>) {
+        let is_on = memory.is_some();
+        *self.lock() = State { is_on, memory: Arc::new(memory.unwrap_or_default()), ..State::default() };
+    }
+
+    /// What is remembered, and the day that it is.
+    pub fn recall(&self) -> (Arc<SearchMemory>, u32) {
+        (Arc::clone(&self.lock().memory), today())
+    }
+
+    /// The searches that led to calls since this was last called.
+    pub fn take_unsaved(&self) -> Vec<Followed> {
+        std::mem::take(&mut self.lock().unsaved)
+    }
+
+    /// Takes over what is saved now, which other gateways of the project may have changed.
+    pub fn saved(&self, memory: SearchMemory) {
+        let mut state = self.lock();
+        if state.is_on {
+            state.memory = Arc::new(memory);
+        }
+    }
+
+    /// A session was shown these tools for a query.
+    pub(crate) fn searched<'a>(
+        &self,
+        session: SessionMark,
+        query: &str,
+        shown: impl Iterator<Item = &'a Found>,
+    ) {
+        let mut state = self.lock();
+        if !state.is_on {
+            return;
+        }
+        let place = |found: &Found| ToolPlace {
+            server: found.target.server.clone(),
+            tool: found.target.tool.clone(),
+            definition: definition_hash(&found.tool),
+        };
+        let shown = shown.take(MOST_SHOWN).map(place).collect();
+        if state.waiting.len() == MOST_WAITING {
+            state.waiting.pop_front();
+        }
+        state.waiting.push_back(Waiting {
+            session,
+            words: remembered_words(query),
+            shown,
+            since: Instant::now(),
+        });
+    }
+
+    /// Whether a call of this tool may be the answer to a search.
+    pub(crate) fn awaits(&self, session: SessionMark, server: &ServerName, tool: &str) -> bool {
+        let state = self.lock();
+        state.is_on && state.waiting.iter().any(|search| search.is_for(session, server, tool))
+    }
+
+    /// A call of this tool was successful.
+    pub(crate) fn called(&self, session: SessionMark, server: &ServerName, tool: &str) {
+        let mut state = self.lock();
+        let Some(at) = state.waiting.iter().rposition(|search| search.is_for(session, server, tool)) else {
+            return;
+        };
+        let Some(Waiting { words, mut shown, .. }) = state.waiting.remove(at) else { return };
+        let Some(place) = shown.iter().position(|shown| shown.is(server, tool)) else { return };
+        shown.truncate(place + 1);
+        let Some(called) = shown.pop() else { return };
+        // The search before it, if no call followed that one, was the same wish in other words.
+        let earlier = state.waiting.iter().take(at).rposition(|search| search.session == session);
+        let earlier = earlier.and_then(|at| state.waiting.remove(at)).filter(Waiting::is_recent);
+        let earlier = earlier.map(|search| Followed {
+            words: search.words,
+            called: called.clone(),
+            passed_over: Vec::new(),
+            weight: EARLIER,
+        });
+        state.learn(Followed { words, called, passed_over: shown, weight: 1.0 });
+        if let Some(earlier) = earlier {
+            state.learn(earlier);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn learn(&mut self, followed: Followed) {
+        Arc::make_mut(&mut self.memory).learn(&followed, today());
+        if self.unsaved.len() < MOST_UNSAVED {
+            self.unsaved.push(followed);
+        }
+    }
+}
+
+impl Waiting {
+    fn is_recent(&self) -> bool {
+        self.since.elapsed() <= LATEST
+    }
+
+    fn is_for(&self, session: SessionMark, server: &ServerName, tool: &str) -> bool {
+        self.session == session && self.is_recent() && self.shown.iter().any(|shown| shown.is(server, tool))
+    }
+}
+
+/// Days since 1970: as files keep it.
+pub fn today() -> u32 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs() / (24 * 3600)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::snapshot;
+
+    const ONE: SessionMark = SessionMark([1; 8]);
+    const OTHER: SessionMark = SessionMark([2; 8]);
+
+    fn remembering() -> RememberedSearches {
+        let searches = RememberedSearches::default();
+        searches.begin(Some(SearchMemory::default()));
+        searches
+    }
+
+    fn learned(searches: &RememberedSearches) -> Vec<(String, Vec<String>)> {
+        let (memory, _) = searches.recall();
+        memory
+            .tools()
+            .iter()
+            .map(|tool| (tool.server.clone(), tool.words.keys().cloned().collect()))
+            .collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_is_remembered_when_its_own_session_calls_a_tool_that_it_showed() {
+        let names = snapshot(&["a", "b"], true).names;
+        let server = |name: &str| ServerName::parse(name).unwrap();
+        let of = |name: &str| names.for_model_of(&server(name)).next().unwrap().clone();
+        let (a, b) = (of("a"), of("b"));
+        let searches = remembering();
+        searches.searched(ONE, "find homestays", [&a].into_iter());
+        searches.called(OTHER, &a.target.server, &a.target.tool);
+        searches.called(ONE, &b.target.server, &b.target.tool);
+        assert_eq!(learned(&searches), [], "another session, and a tool that was not shown");
+        assert!(searches.awaits(ONE, &a.target.server, &a.target.tool));
+        searches.called(ONE, &a.target.server, &a.target.tool);
+        searches.called(ONE, &a.target.server, &a.target.tool);
+        let words = vec!["find".to_owned(), "homestay".to_owned()];
+        assert_eq!(learned(&searches), [("a".to_owned(), words)]);
+        assert_eq!(searches.take_unsaved().len(), 1, "a search counts once");
+        searches.searched(ONE, "lodging", [&b].into_iter());
+        tokio::time::advance(LATEST + Duration::from_secs(1)).await;
+        searches.called(ONE, &b.target.server, &b.target.tool);
+        assert_eq!(learned(&searches).len(), 1, "too late");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn searches_are_not_remembered_if_the_user_does_not_want_it() {
+        let names = snapshot(&["a"], true).names;
+        let a = names.for_model().next().unwrap().clone();
+        let searches = RememberedSearches::default();
+        searches.begin(None);
+        searches.searched(ONE, "find homestays", [&a].into_iter());
+        assert!(!searches.awaits(ONE, &a.target.server, &a.target.tool));
+        searches.called(ONE, &a.target.server, &a.target.tool);
+        assert!(learned(&searches).is_empty() && searches.take_unsaved().is_empty());
+        let many = remembering();
+        (0..1000).for_each(|_| many.searched(ONE, "x", [&a].into_iter()));
+        assert_eq!(many.lock().waiting.len(), MOST_WAITING);
+    }
+}
