@@ -247,9 +247,9 @@ impl Publisher {
             is_new |= self.take_report(report);
         }
         if is_new {
-            self.publish()
+            self.publish();
         } else {
-            self.publish_unchanged()
+            self.publish_unchanged();
         }
         if let Some(published) = self.published.as_ref().filter(|_| !list_changes.is_empty()) {
             let _ = published.send(list_changes);
