@@ -179,21 +179,16 @@ mod tests {
 
     fn learned(searches: &RememberedSearches) -> Vec<(String, Vec<String>)> {
         let (memory, _) = searches.recall();
-        memory
-            .tools()
-            .iter()
-            .map(|tool| (tool.server.clone(), tool.words.keys().cloned().collect()))
-            .collect()
+        memory.tools().iter().map(|tool| (tool.tool.clone(), tool.words.keys().cloned().collect())).collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_search_is_remembered_when_its_own_session_calls_a_tool_that_it_showed() {
         let names = snapshot(&["a", "b"], true).names;
-        let server = |name: &str| ServerName::parse(name).unwrap();
-        let of = |name: &str| names.for_model_of(&server(name)).next().unwrap().clone();
-        let (a, b) = (of("a"), of("b"));
+        let tools: Vec<Found> = names.for_model().take(2).cloned().collect();
+        let [a, b] = &tools[..] else { panic!("two tools") };
         let searches = remembering();
-        searches.searched(ONE, "find homestays", [&a].into_iter());
+        searches.searched(ONE, "find homestays", [a].into_iter());
         searches.called(OTHER, &a.target.server, &a.target.tool);
         searches.called(ONE, &b.target.server, &b.target.tool);
         assert_eq!(learned(&searches), [], "another session, and a tool that was not shown");
@@ -201,9 +196,9 @@ mod tests {
         searches.called(ONE, &a.target.server, &a.target.tool);
         searches.called(ONE, &a.target.server, &a.target.tool);
         let words = vec!["find".to_owned(), "homestay".to_owned()];
-        assert_eq!(learned(&searches), [("a".to_owned(), words)]);
+        assert_eq!(learned(&searches), [(a.target.tool.clone(), words)]);
         assert_eq!(searches.take_unsaved().len(), 1, "a search counts once");
-        searches.searched(ONE, "lodging", [&b].into_iter());
+        searches.searched(ONE, "lodging", [b].into_iter());
         tokio::time::advance(LATEST + Duration::from_secs(1)).await;
         searches.called(ONE, &b.target.server, &b.target.tool);
         assert_eq!(learned(&searches).len(), 1, "too late");
