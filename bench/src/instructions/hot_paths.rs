@@ -59,7 +59,7 @@ fn rows(length: usize) -> String {
     let row = |n: usize| {
         format!(
             r#"{{"id":{n},"name":"user {n}","email":"u{n}@example.com","ok":{},"score":{},"tags":["a","b"]}}"#,
-            n % 2 == 0,
+            n.is_multiple_of(2),
             n * 7 % 1000
         )
     };

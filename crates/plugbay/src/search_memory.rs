@@ -63,7 +63,9 @@ impl MemoryFile {
         }
         let mut memory = self.read();
         if !learned.is_empty() {
-            learned.iter().for_each(|followed| memory.learn(followed, today()));
+            for followed in &learned {
+                memory.learn(followed, today());
+            }
             if let Err(error) = self.write(&memory) {
                 tracing::warn!("remembered searches cannot be saved: {error}");
             }

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_listing_is_made_in_advance_until_hosts_have_not_asked_for_it_for_long() {
         let (all, mut snapshot) = (View::in_mode(Mode::All), first());
-        snapshot.seen_by(&all);
+        let _ = snapshot.seen_by(&all);
         for unasked in 1..=7 {
             snapshot = followed(&snapshot, "t");
             assert_eq!(snapshot.listings.views(), [(all.clone(), unasked)]);

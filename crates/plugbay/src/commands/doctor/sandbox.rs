@@ -10,6 +10,7 @@ use crate::commands::Context;
 /// Whether jq filters run here, and which parts of their confinement hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct SandboxState {
     pub works: bool,
     /// Why they do not run.

@@ -130,7 +130,7 @@ fn every_odd_handle_ends_in_time_with_a_clear_answer() {
             End::Told(words) => assert!(failed && text.contains(words), "{words}: {shown}"),
             // A large echo has an outline.
             End::Sent(part) => {
-                assert!(!failed && (text.contains(&part) || text.contains("result: \"r_")), "{part}: {shown}")
+                assert!(!failed && (text.contains(&part) || text.contains("result: \"r_")), "{part}: {shown}");
             }
         }
         assert!(!text.contains("PATH="), "{shown}");
@@ -208,7 +208,6 @@ fn a_thousand_live_handles() {
     let before = memory(host.pid());
     let handles: Vec<String> = (0..1000).map(|_| handle(&told(&host, "s__mid", &json!({})).0)).collect();
     let grown = memory(host.pid()) - before;
-    println!("{grown} MiB for 1,000 results of 24 KB");
     assert!((20..40).contains(&grown), "{grown} MiB for 1,000 results of 24 KB");
     for handle in handles.iter().step_by(37) {
         let (part, failed) = told(&host, "read_result", &read(handle, "page", 1));
