@@ -17,10 +17,8 @@ use std::{
 };
 
 use plugbay_core::{
-    capabilities::ClientCapabilities,
     catalog::Dialect,
     exchange::Servers,
-    host_registry::HostRegistry,
     name::ServerName,
     scope::{Scope, ScopeChoice},
     surface::Snapshot,
@@ -140,7 +138,7 @@ impl App {
         let (changes, changes_inbox) = mpsc::unbounded_channel();
         let (notes, notes_inbox) = mpsc::unbounded_channel();
         let (jobs, jobs_inbox) = mpsc::unbounded_channel();
-        let host_registry = host_registry(many);
+        let host_registry = scopes::host_registry(many);
         let reports = Arc::new(move |report| _ = reports.send(report));
         let observer = Observer { reports, status_changed: Arc::default() };
         let user = User { host_registry: Arc::clone(&host_registry), observer };
@@ -461,17 +459,6 @@ fn statuses(pool: &Pool) -> BTreeMap<ServerName, Status> {
         (name, Status { condition: Condition::Error(Arc::clone(failure)), ..Status::default() })
     });
     running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
-}
-
-/// The hosts of a gateway.
-fn host_registry(many: bool) -> Arc<HostRegistry> {
-    let hosts = HostRegistry::default();
-    if many {
-        // Servers are told all capabilities at once: a legacy server learns them only at `initialize`, and would
-        // have to be started again for the next host.
-        hosts.add_capabilities(ClientCapabilities::ALL);
-    }
-    Arc::new(hosts)
 }
 
 /// What a change of the settings did to the servers.

@@ -1,8 +1,10 @@
 //! Who shares the servers of a gateway, and how `plugbay status` shows it.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use plugbay_core::{
+    capabilities::ClientCapabilities,
+    host_registry::HostRegistry,
     name::ServerName,
     scope::{self, Launch, Scope, ScopeChoice},
 };
@@ -51,4 +53,15 @@ pub(super) fn scope_of(server: &ServerSettings, spec: &ServerSpec, project: &Pat
         Transport::Http(_) => Launch::Url,
     };
     scope::choose(&launch, server.sharing.scope, &project.to_string_lossy())
+}
+
+/// The hosts of a gateway.
+pub(super) fn host_registry(many: bool) -> Arc<HostRegistry> {
+    let hosts = HostRegistry::default();
+    if many {
+        // Servers are told all capabilities at once: a legacy server learns them only at `initialize`, and would
+        // have to be started again for the next host.
+        hosts.add_capabilities(ClientCapabilities::ALL);
+    }
+    Arc::new(hosts)
 }

@@ -59,7 +59,6 @@ pub(crate) fn check_handles(client: Client, era: Era) {
         seen.results
     );
     let tokens = tokens(&calls, &seen.results, &[&from, &to]);
-    println!("{tokens} tokens by {client:?}, {era:?}");
     assert!(tokens <= MOST_TOKENS, "{tokens} tokens: {:?}", seen.results);
 }
 

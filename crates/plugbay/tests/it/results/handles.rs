@@ -130,7 +130,10 @@ fn every_odd_handle_ends_in_time_with_a_clear_answer() {
             End::Told(words) => assert!(failed && text.contains(words), "{words}: {shown}"),
             // A large echo has an outline.
             End::Sent(part) => {
-                assert!(!failed && (text.contains(&part) || text.contains("result: \"r_")), "{part}: {shown}");
+                assert!(
+                    !failed && (text.contains(&part) || text.contains("result: \"r_")),
+                    "{part}: {shown}"
+                );
             }
         }
         assert!(!text.contains("PATH="), "{shown}");
