@@ -288,8 +288,41 @@ fn a_reload_of_shutdown_gives_a_server_more_time_to_end() {
     host.finish();
 }
 
+#[test]
+fn a_reload_of_remember_ends_the_memory_of_searches() {
+    let workspace = Workspace::new();
+    let config = workspace.config(&[("s", Script::friendly())]).top("mode", json!("search"));
+    workspace.write_config(&config);
+    let remembered = || {
+        let texts =
+            workspace.files("cache").into_iter().filter(|file| file.to_string_lossy().contains("searches"));
+        texts.map(|file| fs::read_to_string(file).unwrap()).collect::<String>()
+    };
+    let search_and_call = |host: &Host, query: &str| {
+        let found = host.call("search_tools", &json!({ "query": query }).to_string());
+        let found = found.text();
+        assert!(found.contains("s__echo"), "{found}");
+        host.call("execute_tool", r#"{"name":"s__echo","arguments":{}}"#).result();
+    };
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    search_and_call(&host, "echo kookaburra");
+    host.finish();
+    assert!(remembered().contains("kookaburra"), "{}", remembered());
+
+    let host = workspace.serve(&gateway());
+    host.initialize();
+    // The mode is of the same reload: when the tool is listed, nothing is remembered any more.
+    workspace.write_config(&config.top("search", json!({ "remember": false })).top("mode", json!("all")));
+    host.await_tools(&["s__echo"]);
+    host.barrier();
+    search_and_call(&host, "echo wallaby");
+    host.finish();
+    assert!(!remembered().contains("wallaby"), "{}", remembered());
+}
+
 /// Keys that hold other keys, and those with a test of their own above.
-const WITHOUT_ROW: [&str; 17] = [
+const WITHOUT_ROW: [&str; 18] = [
     "audit",
     "authorization",
     "oauth",
@@ -297,6 +330,7 @@ const WITHOUT_ROW: [&str; 17] = [
     "hosts",
     "limits",
     "search",
+    "Search.remember",
     "naturalLanguage",
     "Server.plugbay",
     "Remote.plugbay",

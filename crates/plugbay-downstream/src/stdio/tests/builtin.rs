@@ -97,10 +97,11 @@ async fn arguments_of_builtin_tools_have_a_limit_that_is_told() {
     let (text, failed) = said(&mut harness, "execute_tool", call).await;
     assert!(text.contains("`server` is too long") && failed && text.len() < 200, "{text:.200}");
 
-    let unknown = own(&long("天"), &json!({}));
-    let answer = harness.ask(unknown).await;
-    let text = answer["error"]["message"].as_str().unwrap();
-    assert!(text.starts_with("Unknown tool: 天") && text.len() < 300, "{text:.300}");
+    for (name, told) in [(long("天"), "`name` is too long"), ("天".repeat(20_000), "Unknown tool: 天")] {
+        let answer = harness.ask(own(&name, &json!({}))).await;
+        let text = answer["error"]["message"].as_str().unwrap();
+        assert!(text.starts_with(told) && text.len() < 300, "{text:.300}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
