@@ -105,7 +105,10 @@ impl Harness {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(format!("{} shows {seen} with {change}, and not one of {:?}", row.key, row.shows));
+                return Err(format!(
+                    "{} shows {seen} with {change}, and not one of {:?}",
+                    row.key, row.shows
+                ));
             }
             thread::sleep(LOOK_EVERY);
         }
