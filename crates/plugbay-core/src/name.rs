@@ -9,6 +9,7 @@ mod prefixes;
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
+pub(crate) use likeness::Table;
 pub use likeness::{is_slip, nearest};
 pub use prefixes::ServerPrefixes;
 use sha2::{Digest, Sha256};

@@ -1,7 +1,7 @@
 //! Files of the user and of hosts; [`own`] has those of plugbay's own.
 
 use std::{
-    io,
+    fmt, fs, io,
     path::{Component, Path, PathBuf},
 };
 
@@ -18,6 +18,14 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// The bytes of a file of plugbay's own.
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
     own::read(path, LARGEST)
+}
+
+/// Moves a file of plugbay's own that cannot be parsed aside, for whoever wants to know why: it is never overwritten. `what`
+/// it is stands in the log.
+pub fn move_aside(path: &Path, what: &str, why: &dyn fmt::Display) {
+    let aside = path.with_extension("json.corrupt");
+    let outcome = fs::rename(path, &aside);
+    tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "moved a damaged file with {what} aside: {why}");
 }
 
 /// Like [`read`], for a file of text.

@@ -45,9 +45,7 @@ impl MemoryFile {
             return SearchMemory::default();
         };
         serde_json::from_slice(&text).unwrap_or_else(|error| {
-            let aside = file.with_extension("json.corrupt");
-            let outcome = fs::rename(file, &aside);
-            tracing::warn!(path = %file.display(), aside = %aside.display(), ?outcome, "moved a damaged file with remembered searches aside: {error}");
+            files::move_aside(file, "remembered searches", &error);
             SearchMemory::default()
         })
     }
@@ -55,10 +53,8 @@ impl MemoryFile {
     /// Adds what was learned to the file, which other gateways of the project, or the user, may have changed.
     pub fn save(&self) {
         let learned = self.searches.take_unsaved();
-        if learned.is_empty() && self.searches.recall().0.is_empty() {
-            return;
-        }
-        if self.file.is_none() {
+        let is_empty = learned.is_empty() && self.searches.recall().0.is_empty();
+        if is_empty || self.file.is_none() {
             return;
         }
         let mut memory = self.read();

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -127,16 +127,14 @@ fn content(path: &Path) -> Kept {
     }
     let tools = serde_json::from_slice(&text).map(|Content { tools, .. }| tools);
     Kept::Tools(tools.unwrap_or_else(|error| {
-        let aside = path.with_extension("json.corrupt");
-        let outcome = fs::rename(path, &aside);
-        tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "moved a damaged file with the shapes of results aside: {error}");
+        files::move_aside(path, "the shapes of results", &error);
         Stored::new()
     }))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
 
     use bytes::Bytes;
     use plugbay_core::{

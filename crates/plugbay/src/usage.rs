@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -135,15 +134,15 @@ fn scores(file: Option<&Path>) -> Scores {
         return Scores::new();
     };
     serde_json::from_slice(&text).unwrap_or_else(|error| {
-        let aside = file.with_extension("json.corrupt");
-        let outcome = fs::rename(file, &aside);
-        tracing::warn!(path = %file.display(), aside = %aside.display(), ?outcome, "moved a damaged file with the uses of tools aside: {error}");
+        files::move_aside(file, "the uses of tools", &error);
         Scores::new()
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -87,12 +87,12 @@ fn letters(name: &[char]) -> u64 {
 
 /// The last three rows of a table of edit distances.
 #[derive(Default)]
-struct Table([Vec<usize>; 3]);
+pub(crate) struct Table([Vec<usize>; 3]);
 
 impl Table {
     /// How many letters must be inserted, left out, replaced, or swapped with their neighbours, if no more than `most`.
     /// Only cells that can lead to so few are filled.
-    fn distance(&mut self, one: &[char], other: &[char], most: usize) -> Option<usize> {
+    pub(crate) fn distance<T: PartialEq>(&mut self, one: &[T], other: &[T], most: usize) -> Option<usize> {
         const FAR: usize = usize::MAX / 2;
         if one.len().abs_diff(other.len()) > most {
             return None;

@@ -73,8 +73,8 @@ pub fn readable<'a>(result: &ToolResult<'a>) -> Option<Readable<'a>> {
 
 /// The result with an outline, or with the head and tail of an error; `None` if it is small enough.
 pub fn replace(result: &ToolResult<'_>, how: &Replacement<'_>) -> Option<Replaced> {
-    // No byte is more than a token.
     let parts = Parts::of(result)?;
+    // No byte is more than a token.
     if parts.bytes() <= how.threshold {
         return None;
     }

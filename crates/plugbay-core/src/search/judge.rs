@@ -1,7 +1,7 @@
 //! How well hits fit: the first may be clearly right, none may fit well, or the query may be in vain.
 
 use super::{
-    Engine, Fit, Hit,
+    Engine, Hit, Verdict,
     query::{Asked, Query},
 };
 
@@ -32,7 +32,7 @@ impl Engine {
             let doubt = if query.unknown > 0.0 { UNKNOWN_DOUBT } else { DOUBT };
             if self.best_fit(query, hits) < self.floor() + doubt {
                 for hit in hits {
-                    hit.fit = Fit::Poor;
+                    hit.verdict = Verdict::Poor;
                 }
                 return;
             }
@@ -73,7 +73,7 @@ impl Engine {
             next.score >= first.score * LEAD || self.answered(query, next.tool) >= answered
         });
         if !rivals && answered >= ANSWERED && self.is_near(query, first.tool) {
-            first.fit = Fit::Clear;
+            first.verdict = Verdict::Clear;
         }
     }
 

@@ -137,12 +137,12 @@ pub struct Recalled {
 pub struct Hit {
     pub tool: u32,
     pub score: f32,
-    pub fit: Fit,
+    pub verdict: Verdict,
 }
 
 /// How well the hits of a search fit its query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
+pub enum Verdict {
     /// This is the first hit, and clearly the right one.
     Clear,
     Likely,
@@ -152,15 +152,15 @@ pub enum Fit {
 
 impl Hit {
     fn new(tool: u32, score: f32) -> Self {
-        Self { tool, score, fit: Fit::Likely }
+        Self { tool, score, verdict: Verdict::Likely }
     }
 
     pub fn is_clear(&self) -> bool {
-        self.fit == Fit::Clear
+        self.verdict == Verdict::Clear
     }
 
     pub fn is_poor(&self) -> bool {
-        self.fit == Fit::Poor
+        self.verdict == Verdict::Poor
     }
 }
 

@@ -1,6 +1,7 @@
 //! Words that nobody knows: split into two that the catalog has, or corrected to one that it has.
 
 use super::dictionary::TermId;
+use crate::name::{Table, is_slip};
 
 /// Words of fewer letters are not corrected: too many others are near them.
 const SHORTEST: usize = 4;
@@ -85,13 +86,13 @@ impl Spelling {
                 best = Some((count, candidate.to_vec(), term));
             }
         };
-        let typed = word.as_bytes();
+        let (typed, mut table) = (word.as_bytes(), Table::default());
         let letters = letters(typed);
         for length in typed.len() - mistakes..=(typed.len() + mistakes).min(LONGEST) {
             let bucket = &self.buckets[place(typed[0], length)];
             for (candidate, term) in bucket.letters.chunks_exact(length.max(1)).zip(&bucket.terms) {
                 let differing = (letters ^ self::letters(candidate)).count_ones() as usize;
-                if differing <= 2 * mistakes && distance(typed, candidate) <= mistakes {
+                if differing <= 2 * mistakes && table.distance(typed, candidate, mistakes).is_some() {
                     offer(candidate, *term);
                 }
             }
@@ -153,10 +154,7 @@ fn first_letter_mistaken(typed: &[u8], mut found: impl FnMut(&[u8])) {
 /// Whether two words differ by one mistake; words that are short or long are not compared.
 pub(super) fn is_one_mistake(one: &str, other: &str) -> bool {
     let comparable = |word: &str| (SHORTEST..=LONGEST).contains(&word.len()) && is_plain(word);
-    one.len().abs_diff(other.len()) < 2
-        && comparable(one)
-        && comparable(other)
-        && distance(one.as_bytes(), other.as_bytes()) == 1
+    one.len().abs_diff(other.len()) < 2 && comparable(one) && comparable(other) && is_slip(one, other)
 }
 
 fn is_plain(word: &str) -> bool {
@@ -170,27 +168,6 @@ fn place(first: u8, length: usize) -> usize {
 /// The letters of a word as a set: words that differ in more than a few are not compared.
 fn letters(word: &[u8]) -> u32 {
     word.iter().fold(0, |set, letter| set | 1 << (letter - b'a'))
-}
-
-/// How many letters are missing, too many, wrong, or swapped with a neighbour. Both words are short.
-fn distance(one: &[u8], other: &[u8]) -> usize {
-    let mut rows = [[0u8; LONGEST + 2]; 3];
-    for (at, cell) in (0..).zip(rows[1].iter_mut()) {
-        *cell = at;
-    }
-    for (i, a) in one.iter().enumerate() {
-        let [before, last, row] = &mut rows;
-        row[0] = last[0] + 1;
-        for (j, b) in other.iter().enumerate() {
-            let mut fewest = (last[j] + u8::from(a != b)).min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *a == other[j - 1] && one[i - 1] == *b {
-                fewest = fewest.min(before[j - 1] + 1);
-            }
-            row[j + 1] = fewest;
-        }
-        rows.rotate_left(1);
-    }
-    usize::from(rows[1][other.len()])
 }
 
 #[cfg(test)]
@@ -261,12 +238,6 @@ mod tests {
         #[test]
         fn spelling_of_arbitrary_words_ends(word in "\\PC{0,30}") {
             meant(&word);
-        }
-
-        #[test]
-        fn distance_is_the_same_in_both_directions(one in "[a-e]{1,12}", other in "[a-e]{1,12}") {
-            prop_assert_eq!(distance(one.as_bytes(), other.as_bytes()), distance(other.as_bytes(), one.as_bytes()));
-            prop_assert_eq!(distance(one.as_bytes(), one.as_bytes()), 0);
         }
     }
 }

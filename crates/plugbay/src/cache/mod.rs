@@ -94,7 +94,7 @@ impl Cache {
             }
         };
         let Some((lists, is_older)) = stored.lists_and_age(&path) else {
-            move_aside(&path);
+            files::move_aside(&path, "the lists of a server", &"it cannot be parsed");
             return CachedLists::Absent;
         };
         if is_older && !matches!(lists, CachedLists::Absent) {
@@ -198,11 +198,4 @@ pub(crate) fn rewritten(content: &[u8]) -> Option<Vec<u8>> {
         CachedLists::Lists(lists) => stored::render("", &lists, &Stored::default()),
         CachedLists::Absent | CachedLists::NoAnswer => None,
     }
-}
-
-/// A file that cannot be parsed is kept for whoever wants to know why.
-fn move_aside(path: &Path) {
-    let aside = path.with_extension("json.corrupt");
-    let outcome = fs::rename(path, &aside);
-    tracing::warn!(path = %path.display(), aside = %aside.display(), ?outcome, "moved a damaged cache file aside");
 }

@@ -16,8 +16,9 @@ use plugbay_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{move_aside, stored::SMALL};
+use super::stored::SMALL;
 use crate::embeddings;
+use crate::files;
 
 /// Where the tools of a list are, behind the head, and what is known of them without reading them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -221,7 +222,7 @@ impl ToolSource for Source {
     fn read(&self) -> Vec<Tool> {
         // Without them the server has no tools until it lists again.
         self.place.read(&self.body).unwrap_or_else(|| {
-            move_aside(&self.path);
+            files::move_aside(&self.path, "the lists of a server", &"it cannot be parsed");
             Vec::new()
         })
     }
