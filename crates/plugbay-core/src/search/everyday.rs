@@ -32,50 +32,67 @@ const FILE_COMMANDS: Entries = &[
     ("df", "disk usage"),
     ("dir", "list directory"),
     ("du", "list directory sizes"),
+    ("echo", "write file"),
     ("emacs", "edit file"),
     ("grep", "search text in files code"),
     ("head", "read text file"),
     ("less", "read text file"),
     ("ll", "list directory"),
+    ("ln", "create link file"),
     ("ls", "list directory"),
     ("mkdir", "create directory"),
     ("mv", "move file"),
     ("nano", "edit file"),
+    ("pwd", "current directory allowed directories"),
     ("rg", "search text in files code"),
     ("rm", "delete file"),
     ("rmdir", "delete directory"),
+    ("rsync", "copy file upload"),
     ("sed", "edit file replace"),
     ("stat", "get file info"),
+    ("tail", "read text file logs"),
     ("tar", "archive compress files"),
+    ("tee", "write file"),
     ("touch", "write create file"),
+    ("tree", "directory list"),
     ("unzip", "extract archive"),
     ("vi", "edit file"),
     ("vim", "edit file"),
+    ("wc", "get file info read text"),
     ("zip", "compress archive files"),
 ];
 
 /// Commands for other machines.
 const NET_COMMANDS: Entries = &[
     ("curl", "fetch url"),
+    ("ftp", "upload download file"),
     ("gh", "github"),
     ("glab", "gitlab"),
     ("nslookup", "dns domain record"),
     ("scp", "copy file upload"),
+    ("sftp", "upload download file"),
     ("ssh", "exec command shell"),
     ("wget", "fetch download url"),
+    ("whois", "domain"),
 ];
 
 /// Commands for data, processes and the user.
 const DATA_COMMANDS: Entries = &[
     ("cal", "calendar"),
     ("crontab", "schedule"),
+    ("docker", "container"),
     ("htop", "cpu memory metrics"),
     ("journalctl", "logs"),
+    ("kubectl", "kubernetes"),
     ("man", "documentation"),
     ("mongosh", "mongodb find query"),
+    ("mysql", "query sql database"),
+    ("npm", "package"),
+    ("pip", "package"),
     ("ps", "list processes"),
     ("psql", "query postgres sql"),
     ("sqlite3", "sqlite query"),
+    ("systemctl", "restart service"),
     ("top", "cpu memory metrics"),
     ("whoami", "whoami current user me"),
 ];
@@ -85,6 +102,7 @@ const PHRASES: &[Entries] = &[VERBS_IN_TWO_WORDS, QUESTIONS, THINGS_IN_TWO_WORDS
 
 /// Verbs with a particle, which search would leave out as a little word.
 const VERBS_IN_TWO_WORDS: Entries = &[
+    ("add up", "sum formula"),
     ("back up", "backup"),
     ("bring back", "restore"),
     ("call off", "cancel"),
@@ -99,13 +117,17 @@ const VERBS_IN_TWO_WORDS: Entries = &[
     ("go back", "navigate back"),
     ("go to", "navigate switch"),
     ("hand over", "assign transfer"),
+    ("hang up", "end call"),
+    ("jot down", "note"),
     ("kick off", "run trigger"),
     ("log in", "login"),
     ("log off", "logout"),
     ("log out", "logout"),
     ("look at", "view read"),
     ("look for", "search"),
+    ("look inside", "read"),
     ("look up", "search"),
+    ("note down", "note"),
     ("pass on", "forward"),
     ("put off", "reschedule postpone"),
     ("read aloud", "text speech"),
@@ -120,36 +142,54 @@ const VERBS_IN_TWO_WORDS: Entries = &[
     ("sign in", "login"),
     ("sign out", "logout"),
     ("spin up", "create"),
+    ("start over", "restart"),
     ("switch off", "disable turn off"),
     ("switch on", "enable turn on"),
     ("tear down", "delete"),
     ("throw away", "delete"),
     ("tick off", "complete check"),
+    ("tidy up", "cleanup delete"),
+    ("try again", "retry rerun"),
+    ("turn down", "decline"),
     ("turn off", "disable power off"),
     ("turn on", "enable power on"),
+    ("wake up", "reminder"),
     ("write down", "note transcribe"),
 ];
 
 /// Questions whose words are all little ones.
 const QUESTIONS: Entries = &[
     ("am i", "current user"),
+    ("around here", "places nearby search"),
     ("get to", "directions"),
+    ("how big", "size info"),
     ("how far", "distance"),
     ("how high", "elevation"),
     ("how large", "size info"),
-    ("how big", "size info"),
+    ("how long", "duration time distance"),
+    ("know about", "search memory"),
+    ("near me", "places nearby search"),
     ("what day", "current date time"),
     ("what time", "current time"),
     ("where is", "location geocode"),
     ("who am", "current user profile me whoami"),
+    ("who changed", "blame history"),
+    ("who touched", "blame history"),
+    ("who wrote", "blame history author"),
 ];
 
 /// Things that catalogs call by one word.
 const THINGS_IN_TWO_WORDS: Entries = &[
+    ("address book", "contacts"),
+    ("group chat", "channel"),
+    ("junk mail", "spam email filter"),
     ("phone call", "call"),
     ("screen grab", "screenshot"),
+    ("shopping list", "task todo list"),
     ("slide deck", "presentation"),
     ("thumbs up", "reaction"),
+    ("voice memo", "audio speech"),
+    ("word file", "word document"),
 ];
 
 /// Plain words, with the words by which tools go.
@@ -157,6 +197,9 @@ const WORDS: &[Entries] = &[FILES, MEMORY, GIT, PEOPLE, TIME, MEDIA, OFFICE, WEB
 
 /// Files and what they hold.
 const FILES: Entries = &[
+    ("attached", "attachment"),
+    ("big", "size"),
+    ("db", "database sqlite"),
     ("directory", "folder"),
     ("disk", "file filesystem"),
     ("docx", "word document"),
@@ -172,7 +215,7 @@ const FILES: Entries = &[
     ("wav", "audio speech"),
     ("xlsx", "excel workbook"),
     ("yml", "yaml manifest"),
-    ("db", "database sqlite"),
+    ("zip", "archive"),
 ];
 
 /// People speak of memory; servers of graphs with entities and observations.
@@ -187,6 +230,7 @@ const MEMORY: Entries = &[
 /// What people do with git, and the command that does it.
 const GIT: Entries = &[
     ("bookmark", "star favorite"),
+    ("diffs", "diff"),
     ("lgtm", "approve pull request review"),
     ("mr", "merge request"),
     ("ship", "merge release deploy"),
@@ -206,13 +250,19 @@ const PEOPLE: Entries = &[
     ("dm", "message"),
     ("emoji", "reaction"),
     ("friend", "contact"),
+    ("heart", "reaction"),
+    ("inbox", "email messages list"),
+    ("junk", "spam email filter"),
     ("mail", "email"),
     ("mails", "emails messages inbox list"),
+    ("mom", "contact message"),
+    ("mum", "contact message"),
     ("nag", "reminder"),
     ("remind", "reminder"),
     ("ring", "call phone"),
-    ("someone", "user"),
     ("sms", "message"),
+    ("someone", "user"),
+    ("spam", "junk email filter"),
     ("teammate", "member"),
 ];
 
@@ -220,13 +270,20 @@ const PEOPLE: Entries = &[
 const TIME: Entries = &[
     ("agenda", "list calendar events view"),
     ("appointment", "calendar event"),
+    ("busy", "freebusy availability"),
     ("chore", "task todo"),
     ("chores", "tasks todo"),
+    ("diary", "calendar event"),
+    ("errand", "task todo"),
+    ("errands", "tasks todo"),
     ("free", "freebusy availability"),
     ("invitation", "event respond"),
     ("meeting", "calendar event"),
     ("meetings", "calendar events"),
     ("today", "date current"),
+    ("tomorrow", "calendar events tasks date"),
+    ("tonight", "calendar events"),
+    ("wake", "reminder"),
 ];
 
 /// Pictures and sound.
@@ -234,12 +291,16 @@ const MEDIA: Entries = &[
     ("aloud", "speech"),
     ("clip", "video"),
     ("draw", "generate image"),
+    ("melody", "music compose"),
     ("movie", "video"),
+    ("paint", "generate image"),
     ("photo", "image media"),
     ("pic", "image"),
     ("picture", "image media"),
     ("said", "speech messages history"),
     ("say", "speech"),
+    ("sketch", "generate image diagram"),
+    ("snap", "screenshot"),
     ("song", "music"),
     ("speak", "speech"),
     ("transcribe", "speech text"),
@@ -247,25 +308,34 @@ const MEDIA: Entries = &[
 
 /// Documents by the names of programs and by what they look like.
 const OFFICE: Entries = &[
+    ("cells", "range excel"),
+    ("colour", "format color"),
     ("columns", "describe schema fields"),
     ("deck", "presentation"),
+    ("jot", "note create page"),
+    ("notebook", "onenote page"),
     ("organigram", "organization chart"),
+    ("scribble", "note"),
     ("slides", "slide presentation powerpoint"),
+    ("slideshow", "presentation"),
     ("spreadsheet", "excel workbook worksheet"),
+    ("sums", "formula"),
     ("tab", "sheet page"),
 ];
 
 /// The web as people see it.
 const WEB: Entries = &[
+    ("box", "field"),
+    ("browse", "navigate browser"),
     ("google", "web search"),
     ("internet", "web search"),
     ("link", "url"),
+    ("loaded", "wait"),
     ("online", "web"),
     ("popup", "dialog"),
     ("site", "website"),
+    ("surf", "navigate browser"),
     ("website", "page url"),
-    ("box", "field"),
-    ("loaded", "wait"),
 ];
 
 /// Machines, money and trouble.
@@ -274,25 +344,33 @@ const MACHINES: Entries = &[
     ("alarms", "alerts downtime mute"),
     ("bill", "invoice balance billing"),
     ("bounce", "reboot restart"),
+    ("broke", "failure failed logs"),
+    ("broken", "error incident failed"),
     ("cert", "certificate"),
     ("container", "pod"),
     ("copies", "replicas scale"),
+    ("crashing", "error logs status"),
+    ("hungry", "restaurant places search"),
     ("k8s", "kubernetes"),
     ("machine", "droplet vm"),
-    ("nearby", "places search"),
+    ("money", "balance billing invoice payment"),
     ("near", "places"),
+    ("nearby", "places search"),
     ("outage", "incident"),
     ("owe", "balance billing invoice"),
     ("passwords", "password vault items"),
     ("red", "failure failed"),
     ("silence", "mute downtime"),
+    ("slow", "performance trace"),
     ("speed", "performance"),
+    ("spent", "billing cost invoice"),
     ("ssl", "certificate tls"),
 ];
 
 /// Verbs that people prefer to those of programs.
 const VERBS: Entries = &[
     ("bin", "delete"),
+    ("chuck", "delete"),
     ("cite", "citation"),
     ("ditch", "delete"),
     ("erase", "delete"),
@@ -302,9 +380,12 @@ const VERBS: Entries = &[
     ("peek", "view read"),
     ("postpone", "reschedule"),
     ("put", "add insert"),
+    ("rid", "delete"),
     ("save", "write commit"),
     ("scrap", "delete"),
+    ("shift", "move reschedule update"),
     ("stick", "add set"),
+    ("swap", "replace"),
     ("tap", "click"),
     ("think", "thinking"),
     ("throw", "delete"),

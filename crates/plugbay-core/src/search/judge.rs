@@ -7,13 +7,15 @@ use super::{
 
 /// A hit is clearly right if the next one's score is less than this share of its own, and it has at least
 /// so much of the query's words and is so near it: among tools that are all wrong, one may lead too.
-const LEAD: f32 = 0.75;
+const LEAD: f32 = 0.78;
 pub(super) const ANSWERED: f32 = 0.5;
 const NEAR_ENOUGH: f32 = 0.45;
 /// A query finds nothing if no hit has at least so much of its words and its meaning together: this, and so much more for
 /// ten times the tools. Fitted on one half of the query sets (`docs/search.md`).
-const FLOOR: f32 = 0.191;
+const FLOOR: f32 = 0.22;
 const FLOOR_RISE: f32 = 0.165;
+/// It may be so much less where an everyday word was read as what a hit does: that may well be meant.
+const READ: f32 = 0.1;
 /// So much above that, the reply says that no hit fits well; and where the query has a word that nobody knows.
 const DOUBT: f32 = 0.15;
 const UNKNOWN_DOUBT: f32 = 0.3;
@@ -42,13 +44,14 @@ impl Engine {
 
     /// No tool is what the query wants. A longer query has more words that say nothing, so it is never in vain.
     pub(super) fn is_in_vain(&self, query: &Query, hits: &[Hit]) -> bool {
+        if !query.is_brief || !query.is_short(VERY_FEW_WORDS) {
+            return false;
+        }
         let has_any = |asked: &Asked, tool| asked.any.iter().any(|term| self.index.has(tool, *term));
-        // An everyday word was read as what tools do: those may well be meant.
         let is_read =
             |hit: &Hit| query.asked.iter().any(|asked| asked.is_everyday() && has_any(asked, hit.tool));
-        query.is_short(VERY_FEW_WORDS)
-            && self.best_fit(query, hits) < self.floor()
-            && !hits.iter().take(SHOWN).any(is_read)
+        let less = if hits.iter().take(SHOWN).any(is_read) { READ } else { 0.0 };
+        self.best_fit(query, hits) < self.floor() - less
     }
 
     /// The best sum of a hit's share in the query's words and its nearness in meaning, among those that are shown.
@@ -65,8 +68,12 @@ impl Engine {
         FLOOR + FLOOR_RISE * tools.log10()
     }
 
-    /// The first hit is clearly right if no other has as many of the query's words.
+    /// The first hit is clearly right if no other has as many of the query's words. What an everyday word was read as is a
+    /// guess, and nothing is clear then.
     pub(super) fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
+        if query.asked.iter().any(Asked::is_everyday) {
+            return;
+        }
         let Some((first, others)) = hits.split_first_mut() else { return };
         let answered = self.answered(query, first.tool);
         let rivals = others.first().is_some_and(|next| {

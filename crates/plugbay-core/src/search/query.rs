@@ -17,6 +17,8 @@ use crate::size_limit;
 
 /// A long request is also read sentence by sentence, because it may ask for several things.
 const SENTENCES: usize = 8;
+/// A query of at most so many words is brief.
+const BRIEF: usize = 8;
 /// More different terms than this are not looked up.
 const TERMS: usize = 128;
 /// So many words that no tool has are compared with those that tools have.
@@ -47,6 +49,8 @@ pub(super) struct Query {
     pub(super) unknown: f32,
     /// It is in a script whose words are told apart: how many it has says something.
     has_words: bool,
+    /// It has few words, little ones counted too.
+    pub(super) is_brief: bool,
 }
 
 /// A word of a query.
@@ -99,7 +103,8 @@ impl Query {
         embeddings: Option<&Embeddings>,
     ) -> Self {
         let query = &query[..query.floor_char_boundary(size_limit::QUERY)];
-        let mut reader = Reader::new(index, synonyms, embeddings);
+        let is_brief = query.split_whitespace().nth(BRIEF).is_none();
+        let mut reader = Reader { is_brief, ..Reader::new(index, synonyms, embeddings) };
         let mut whole = Part::default();
         let mut sentences = Vec::new();
         let mut sum = reader.nothing();
@@ -119,7 +124,8 @@ impl Query {
         if sentences.len() < 2 {
             sentences.clear();
         }
-        Self { whole, sentences, asked: reader.asked, unknown: reader.unknown, has_words: query.is_ascii() }
+        let (asked, unknown) = (reader.asked, reader.unknown);
+        Self { whole, sentences, asked, unknown, has_words: query.is_ascii(), is_brief }
     }
 
     /// Whether it has at most so many words, little ones not counted.
@@ -179,13 +185,29 @@ struct Reader<'a> {
     /// Words that no tool has, with their neighbours.
     compared: Vec<(String, Vec<(TermId, f32)>)>,
     corrected: usize,
+    /// Words in the midst of the sentence that begin with a capital letter.
+    names: Vec<String>,
+    /// Everyday words, phrases and compounds are read in a brief query only: in whole sentences most of them are chance.
+    is_brief: bool,
 }
 
 impl<'a> Reader<'a> {
     fn new(index: &'a Index, synonyms: &'a Synonyms, embeddings: Option<&'a Embeddings>) -> Self {
         let (part, sum) = (Part::default(), Vec::new());
         let (asked, compared) = (Vec::new(), Vec::new());
-        Self { index, synonyms, embeddings, part, sum, asked, unknown: 0.0, compared, corrected: 0 }
+        Self {
+            index,
+            synonyms,
+            embeddings,
+            part,
+            sum,
+            asked,
+            unknown: 0.0,
+            compared,
+            corrected: 0,
+            names: Vec::new(),
+            is_brief: true,
+        }
     }
 
     fn nothing(&self) -> Vec<f32> {
@@ -194,6 +216,7 @@ impl<'a> Reader<'a> {
 
     fn sentence(&mut self, text: &str, mut is_first: bool) {
         self.sum = self.nothing();
+        self.names = names(text);
         typed::each(text, |piece| {
             match piece {
                 Piece::Words(text) => self.words(&WordList::of(text), is_first),
@@ -215,7 +238,8 @@ impl<'a> Reader<'a> {
             let next = words.get(at).filter(|(_, origin)| *origin == Origin::Written).map(|(next, _)| next);
             let behind =
                 (at..).map_while(|at| words.get(at)).take_while(|(_, origin)| *origin == Origin::Written);
-            if let Some((instead, far)) = everyday::phrase(word, behind.map(|(word, _)| word))
+            if let Some((instead, far)) =
+                everyday::phrase(word, behind.map(|(word, _)| word)).filter(|_| self.is_brief)
                 && self.instead(instead)
             {
                 // A particle that stands apart is a little word, and says nothing where it stands.
@@ -223,10 +247,10 @@ impl<'a> Reader<'a> {
                 before = None;
                 continue;
             }
-            let joined = next.and_then(|next| self.joined(word, next));
+            let joined = next.filter(|_| self.is_brief).and_then(|next| self.joined(word, next));
             let compounds = [before.take(), joined];
             before = joined;
-            match everyday::reading(word, is_first && at == 1) {
+            match everyday::reading(word, is_first && at == 1).filter(|_| self.is_brief) {
                 Some(Reading::Instead(readings)) if self.instead(readings) => {}
                 Some(Reading::Beside(readings)) => self.beside(word, readings, compounds),
                 _ => self.word(word, origin, compounds),
@@ -309,6 +333,7 @@ impl<'a> Reader<'a> {
             None => return self.everyday(word),
             Some(Meant::One(word, id)) => vec![(word, id)],
             Some(Meant::Two(words)) => words.into(),
+            Some(Meant::Little) => return true,
         };
         for (word, id) in meant {
             self.say(id, MISTYPED, Relation::Read);
@@ -335,8 +360,10 @@ impl<'a> Reader<'a> {
     fn akin(&mut self, word: &str, origin: Origin) {
         if origin == Origin::Written {
             self.embed(word);
-            // A part of a word, or several in one, are no words more. A number is a value, of which no tool can know.
-            self.unknown += f32::from(u8::from(!word.bytes().any(|byte| byte.is_ascii_digit())));
+            // A part of a word, or several in one, are no words more. A number or a name is a value, of which no tool can know.
+            let is_value =
+                word.bytes().any(|byte| byte.is_ascii_digit()) || self.names.iter().any(|name| name == word);
+            self.unknown += f32::from(u8::from(!is_value));
         }
         let Some(embeddings) = self.embeddings else { return };
         if !self.compared.iter().any(|(known, _)| known == word) {
@@ -400,6 +427,14 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The words of a sentence that begin with a capital letter, the first one left out, in small letters.
+fn names(sentence: &str) -> Vec<String> {
+    let words = sentence.split_ascii_whitespace().skip(1);
+    let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let names = words.filter(|word| word.starts_with(|c: char| c.is_ascii_uppercase()));
+    names.take(TERMS).map(str::to_ascii_lowercase).collect()
+}
+
 /// The words of a text, with how they came about.
 struct WordList {
     text: String,
@@ -426,6 +461,12 @@ impl WordList {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_in_a_sentence_begins_with_a_capital_letter() {
+        assert_eq!(names("Weather in (San Diego), and Oslo?"), ["san", "diego", "oslo"]);
+        assert_eq!(names("Find a salon"), Vec::<String>::new(), "every sentence begins so");
+    }
 
     #[test]
     fn a_dot_inside_a_word_ends_no_sentence() {

@@ -1,6 +1,6 @@
 //! Words that nobody knows: split into two that the catalog has, or corrected to one that it has.
 
-use super::dictionary::TermId;
+use super::{dictionary::TermId, words::little_words};
 use crate::name::{Table, is_slip};
 
 /// Words of fewer letters are not corrected: too many others are near them.
@@ -14,6 +14,9 @@ const PART: usize = 3;
 /// Little words that people write between two others: `texttospeech`.
 const BETWEEN: [&str; 4] = ["to", "of", "and", "in"];
 
+/// Letters in the wrong order, doubled or not doubled are so much likelier than others.
+const SAME_LETTERS: usize = 4;
+
 const LETTERS: usize = 26;
 
 /// A word that was not known, as it was meant.
@@ -22,6 +25,8 @@ pub(super) enum Meant {
     One(String, TermId),
     /// Written as one word.
     Two([(String, TermId); 2]),
+    /// A little word, which says nothing.
+    Little,
 }
 
 /// What spelling asks of a catalog.
@@ -69,6 +74,7 @@ impl Spelling {
             return None;
         }
         self.corrected(word, 1, words)
+            .or_else(|| little_words().any(|little| is_one_mistake(word, little)).then_some(Meant::Little))
             .or_else(|| split(word, words))
             .or_else(|| (word.len() >= TWO_MISTAKES).then(|| self.corrected(word, 2, words)).flatten())
     }
@@ -76,8 +82,11 @@ impl Spelling {
     /// Of the words with so many mistakes, the one that the most tools have.
     fn corrected(&self, word: &str, mistakes: usize, words: &impl Words) -> Option<Meant> {
         let mut best: Option<(usize, Vec<u8>, TermId)> = None;
+        let (typed, mut table) = (word.as_bytes(), Table::default());
+        let letters = letters(typed);
         let mut offer = |candidate: &[u8], term: TermId| {
-            let count = words.count(term);
+            let likely = if self::letters(candidate) == letters { SAME_LETTERS } else { 1 };
+            let count = words.count(term) * likely;
             // The first in the alphabet, of words that are equally common.
             let is_better = |(most, other, _): &(usize, Vec<u8>, TermId)| {
                 count > *most || count == *most && candidate < other.as_slice()
@@ -86,8 +95,6 @@ impl Spelling {
                 best = Some((count, candidate.to_vec(), term));
             }
         };
-        let (typed, mut table) = (word.as_bytes(), Table::default());
-        let letters = letters(typed);
         for length in typed.len() - mistakes..=(typed.len() + mistakes).min(LONGEST) {
             let bucket = &self.buckets[place(typed[0], length)];
             for (candidate, term) in bucket.letters.chunks_exact(length.max(1)).zip(&bucket.terms) {
@@ -154,7 +161,12 @@ fn first_letter_mistaken(typed: &[u8], mut found: impl FnMut(&[u8])) {
 /// Whether two words differ by one mistake; words that are short or long are not compared.
 pub(super) fn is_one_mistake(one: &str, other: &str) -> bool {
     let comparable = |word: &str| (SHORTEST..=LONGEST).contains(&word.len()) && is_plain(word);
-    one.len().abs_diff(other.len()) < 2 && comparable(one) && comparable(other) && is_slip(one, other)
+    let differing = || (letters(one.as_bytes()) ^ letters(other.as_bytes())).count_ones();
+    one.len().abs_diff(other.len()) < 2
+        && comparable(one)
+        && comparable(other)
+        && differing() <= 2
+        && is_slip(one, other)
 }
 
 fn is_plain(word: &str) -> bool {
@@ -200,6 +212,8 @@ mod tests {
             ("text", 3),
             ("speech", 2),
             ("tissue", 1),
+            ("files", 4),
+            ("fields", 9),
         ]);
         let spelling =
             Spelling::new(|found| catalog.0.iter().zip(0..).for_each(|((word, _), at)| found(word, at)));
@@ -207,6 +221,7 @@ mod tests {
             None => Vec::new(),
             Some(Meant::One(word, _)) => vec![word],
             Some(Meant::Two(words)) => words.map(|(word, _)| word).into(),
+            Some(Meant::Little) => vec![String::new()],
         }
     }
 
@@ -226,6 +241,8 @@ mod tests {
             ("isseu", &["issue"]),
             ("isxxe", &[]),
             ("pei", &[]),
+            ("wiith", &[""]),
+            ("fiels", &["files"]),
             ("zebra", &[]),
             ("größe", &[]),
         ] {

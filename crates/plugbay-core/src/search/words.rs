@@ -41,6 +41,11 @@ impl Words {
     }
 }
 
+/// The words that say nothing about a tool.
+pub(super) fn little_words() -> impl Iterator<Item = &'static str> {
+    STOP_WORDS.iter().copied()
+}
+
 /// How a word came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
