@@ -23,7 +23,7 @@ use crate::stub::{LEDGER_TOOL, definitions, ledger_arguments};
 
 /// The paths that can be run, and how often for a count: what differs from run to run, such as the seeds of hash tables,
 /// must not show.
-pub(crate) const PATHS: [(&str, u64); 8] = [
+pub(crate) const PATHS: [(&str, u64); 14] = [
     ("request", 2_000),
     ("answer of 1 KB", 2_000),
     ("answer of 100 KB", 200),
@@ -31,11 +31,19 @@ pub(crate) const PATHS: [(&str, u64); 8] = [
     ("search", 100),
     ("arguments", 2_000),
     ("outline of 5 MB", 4),
+    ("outline of 5 MB, JSON lines", 4),
+    ("outline of 5 MB, map", 4),
+    ("outline of 5 MB, nested", 4),
+    ("outline of 5 MB, text", 4),
+    ("outline of 5 MB, log", 4),
+    ("outline of 5 MB, CSV", 4),
     ("shape of 1 KB", 1_000),
 ];
 
 const SERVERS: usize = 5;
 const LIMIT: usize = 64 << 20;
+/// Bytes of a large result.
+const LARGE: usize = 5_000_000;
 
 /// `[path, repetitions]`.
 pub(crate) fn run(args: &[String]) -> Outcome<()> {
@@ -48,28 +56,80 @@ pub(crate) fn run(args: &[String]) -> Outcome<()> {
         "answer of 1 MB" => answer(times, 1_000_000),
         "search" => search(times),
         "arguments" => check(times),
-        "outline of 5 MB" => outline(times, 5_000_000),
+        "outline of 5 MB" => outline(times, &rows(LARGE)),
+        "outline of 5 MB, JSON lines" => outline(times, &lines(LARGE, |n| row(n) + "\n")),
+        "outline of 5 MB, map" => outline(times, &map(LARGE)),
+        "outline of 5 MB, nested" => outline(times, &nested(LARGE)),
+        "outline of 5 MB, text" => outline(times, &lines(LARGE, text_line)),
+        "outline of 5 MB, log" => outline(times, &lines(LARGE, log_line)),
+        "outline of 5 MB, CSV" => outline(times, &lines(LARGE, table_line)),
         "shape of 1 KB" => shape(times, 1_000),
         _ => Err(format!("there is no path {path}").into()),
     }
 }
 
+fn row(n: usize) -> String {
+    format!(
+        r#"{{"id":{n},"name":"user {n}","email":"u{n}@example.com","ok":{},"score":{},"tags":["a","b"]}}"#,
+        n.is_multiple_of(2),
+        n * 7 % 1000
+    )
+}
+
 /// Rows of JSON, of about so many bytes.
 fn rows(length: usize) -> String {
-    let row = |n: usize| {
-        format!(
-            r#"{{"id":{n},"name":"user {n}","email":"u{n}@example.com","ok":{},"score":{},"tags":["a","b"]}}"#,
-            n.is_multiple_of(2),
-            n * 7 % 1000
-        )
-    };
     let rows: Vec<String> = (0..length / row(1000).len()).map(row).collect();
     format!("[{}]", rows.join(","))
 }
 
+/// An object with many members that are alike, of about so many bytes.
+fn map(length: usize) -> String {
+    let member =
+        |n: usize| format!(r#""ship-{n}":{{"tons":{},"berth":"b{}","ok":true}}"#, n * 7 % 1000, n % 12);
+    let members: Vec<String> = (0..length / member(1000).len()).map(member).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// JSON of about so many bytes in which no array is long.
+fn nested(length: usize) -> String {
+    let pod = |n: usize| {
+        format!(
+            r#"{{"metadata":{{"name":"pod-{n}","labels":{{"app":"web","tier":"t{}"}}}},"spec":{{"containers":[{{"image":"registry/app:{n}","ports":[{{"port":80}},{{"port":443}}],"env":{{"A":"1","B":"two \\"words\\""}}}}]}}}}"#,
+            n % 3
+        )
+    };
+    let space = |n: usize| {
+        let pods: Vec<String> = (n * 40..n * 40 + 40).map(pod).collect();
+        format!(r#""space-{n}":{{"phase":"Active","pods":[{}]}}"#, pods.join(","))
+    };
+    let spaces: Vec<String> = (0..length / space(100).len()).map(space).collect();
+    format!("{{{}}}", spaces.join(","))
+}
+
+fn lines(length: usize, line: fn(usize) -> String) -> String {
+    let count = length / line(1000).len();
+    (0..count).map(line).collect()
+}
+
+fn text_line(n: usize) -> String {
+    format!("The ship {n} left \"the quay\" at noon, and nobody knew where it would call next.\n")
+}
+
+fn log_line(n: usize) -> String {
+    let level = ["INFO", "INFO", "DEBUG", "WARN", "INFO", "ERROR"][n % 6];
+    format!("2026-11-18T07:{:02}:{:02}Z {level} berth{}: ship {n} moored\n", n / 60 % 60, n % 60, n % 7)
+}
+
+fn table_line(n: usize) -> String {
+    if n == 0 {
+        return "id,ship,berth,tons,remark\n".to_owned();
+    }
+    format!("{n},Blue Heron {n},{},{},\"late, as ever\"\n", n % 12, n * 7 % 1000)
+}
+
 /// A large result becomes an outline.
-fn outline(times: u32, length: usize) -> Outcome<()> {
-    let result = serde_json::json!({ "content": [{ "type": "text", "text": rows(length) }] }).to_string();
+fn outline(times: u32, text: &str) -> Outcome<()> {
+    let result = serde_json::json!({ "content": [{ "type": "text", "text": text }] }).to_string();
     let how = Replacement {
         threshold: 1,
         outline: OUTLINE_TOKENS,

@@ -48,9 +48,13 @@ pub(crate) async fn replaced(context: RequestContext<'_>) -> Result<Option<Reque
         return Err(format!("the arguments refer to {count} results; the limit of one call is {most}"));
     }
     let mut values: Vec<(Span, Vec<u8>)> = Vec::new();
+    let mut length = 0;
     for reference in references {
         let at = |why: String| format!("{}: {why}", place(&reference));
         let value = value(context, &reference).await.map_err(at)?;
+        // A small call can refer to much: no more of it is held than a message may have.
+        length += value.len();
+        within_limit(context, length)?;
         values.push((reference.span, value));
     }
     edited(context, request, values).map(Some)
@@ -115,14 +119,17 @@ fn edited(
         edits.into_iter().map(|(span, json)| (span, on_one_line(json))).collect();
     let edits: Vec<(Span, &[u8])> = edits.iter().map(|(span, json)| (span.clone(), &json[..])).collect();
     let frame = Frame::edited(&request.message, &edits);
-    let (length, limit) = (frame.len(), context.gateway().settings().message_limit);
-    if length > limit {
-        return Err(format!(
-            "with its results the call has {length} bytes; the limit of a message is {limit}"
-        ));
-    }
+    within_limit(context, frame.len())?;
     match Message::read(frame.into_bytes()) {
         Ok(Message::Request(request)) => Ok(request),
         _ => Err("with its results the call is no message any more: they are nested too deep".to_owned()),
     }
+}
+
+fn within_limit(context: RequestContext<'_>, length: usize) -> Result<(), String> {
+    let limit = context.gateway().settings().message_limit;
+    if length <= limit {
+        return Ok(());
+    }
+    Err(format!("with its results the call has at least {length} bytes; the limit of a message is {limit}"))
 }

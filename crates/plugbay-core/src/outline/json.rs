@@ -211,6 +211,7 @@ impl Structure<'_> {
         if let Some(map) = node.objects.map {
             let shown = if path.is_empty() { ".[]".to_owned() } else { format!("{path}[]") };
             let members = counted(node.objects.members, "member", "members");
+            let sampled = sampled(node.objects.members, node.objects.passed);
             let of = if node.objects.count > 1 {
                 format!(" in {} objects", count(node.objects.count))
             } else {
@@ -218,7 +219,7 @@ impl Structure<'_> {
             };
             let (value, words) = (&self.profile.nodes[map], describe(&self.profile.nodes[map]));
             let colon = if words.is_empty() { "" } else { ": " };
-            self.line(indent, &format!("{shown}: {members} by key{of}{colon}{words}"));
+            self.line(indent, &format!("{shown}: {members} by key{of}{sampled}{colon}{words}"));
             if value.arrays.count > 0 && !self.above.contains(&map) {
                 self.array(value, "", indent + 1, depth + 1, (false, ""));
             }
@@ -281,10 +282,7 @@ fn key_names(node: &Node) -> String {
 fn elements(node: &Node, one: &str) -> String {
     let arrays = &node.arrays;
     let many = format!("{one}s");
-    let sampled = match arrays.passed {
-        0 => String::new(),
-        passed => format!(" (below: of {})", count(arrays.elements - passed)),
-    };
+    let sampled = sampled(arrays.elements, arrays.passed);
     if arrays.count == 1 {
         return format!("{}{sampled}", counted(arrays.elements, one, &many));
     }
@@ -294,6 +292,11 @@ fn elements(node: &Node, one: &str) -> String {
         format!("{}..{} {many}", count(arrays.fewest), count(arrays.most))
     };
     format!("{each} each, {} in all{sampled}", count(arrays.elements))
+}
+
+/// How many values the lines below are about, if that is not all of them.
+fn sampled(all: usize, passed: usize) -> String {
+    if passed == 0 { String::new() } else { format!(" (below: of {})", count(all - passed)) }
 }
 
 /// A key as a step of a `jq` path.

@@ -33,7 +33,7 @@ pub(super) fn write(page: &mut Page, text: &str, size: &str) -> Kind {
         table::write(page, &columns, &lines, size);
         return Kind::Table;
     }
-    let headings = headings::markdown(text);
+    let headings = if headings::may_be_markdown(text) { headings::markdown(text) } else { Vec::new() };
     if headings::is_markdown(&headings) {
         headings::write_markdown(page, &headings, &lines, size);
         return Kind::Markdown;

@@ -272,13 +272,29 @@ impl<'a> Envelope<'a> {
         let mut members = Members::unchecked(bytes, &(start.at()..bytes.len()));
         let mut fault = None;
         for member in members.by_ref() {
-            let member = member.map_err(|e| nameless(e.into()))?;
+            let member = match member {
+                Err(error @ ScanError::TooDeep(_)) => return Err(Self::too_deep(bytes, error)),
+                other => other.map_err(|e| nameless(e.into()))?,
+            };
             let is_wide = Members::of(bytes, &member.value).nth(MEMBER_LIMIT).is_some();
             // The first fault counts, but go on: the answer should carry the id if there is one.
             fault = fault.or(envelope.take(&member.key, member.value, is_wide).err());
         }
         Cursor::new(bytes, members.position()).end().map_err(|e| nameless(e.into()))?;
         envelope.unless(fault)
+    }
+
+    /// A message that is nested too deep has an id all the same: a request without an answer would wait for one.
+    fn too_deep(bytes: &'a [u8], error: ScanError) -> Malformed {
+        let mut envelope = Self { bytes, ..Self::default() };
+        let fault = Fault::Json(error);
+        for member in Members::of(bytes, &(0..bytes.len())) {
+            let taken = member.ok().and_then(|member| envelope.take(&member.key, member.value, false).ok());
+            if taken.is_none() {
+                return Malformed::from(fault); // nobody can say whose it is
+            }
+        }
+        envelope.malformed(fault)
     }
 
     fn unless(self, fault: Option<Fault>) -> Result<Self, Malformed> {

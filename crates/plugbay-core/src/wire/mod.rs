@@ -17,6 +17,7 @@ mod queue;
 mod scan;
 pub(crate) mod skip;
 mod sse;
+mod unescape;
 pub mod write;
 
 pub(crate) use cursor::{Cursor, Walk};
@@ -28,6 +29,7 @@ pub use head::{Fault, Head, Kind, Malformed, check_params};
 pub use letters::folds_to;
 pub use queue::Queue;
 pub use sse::{SseDecoder, SseItem};
+pub(crate) use unescape::Unescaped;
 
 /// A stretch of a message's bytes.
 pub type Span = std::ops::Range<usize>;

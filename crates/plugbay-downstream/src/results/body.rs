@@ -10,9 +10,6 @@ use std::{
 
 use bytes::Bytes;
 
-/// A slice of a message keeps the whole message. Shorter results are copied out of it.
-const COPIED: usize = 64 * 1024;
-
 /// The bytes of a stored result.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
@@ -21,8 +18,10 @@ pub(super) enum Body {
 }
 
 impl Body {
-    pub(super) fn in_memory(result: Bytes) -> Self {
-        Self::Memory(if result.len() < COPIED { Bytes::copy_from_slice(&result) } else { result })
+    /// The result is copied: a slice of a message would keep the buffer into which the message was read, which may be
+    /// much larger.
+    pub(super) fn in_memory(result: &[u8]) -> Self {
+        Self::Memory(Bytes::copy_from_slice(result))
     }
 
     /// The file is only for this user, and has no name: the system removes it when this process ends, however it ends.

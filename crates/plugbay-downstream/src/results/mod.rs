@@ -137,14 +137,14 @@ impl Results {
         handle: Handle,
         owner: ResultOwner,
         tool: Arc<str>,
-        result: Bytes,
+        result: &[u8],
     ) -> io::Result<()> {
         if result.len() > self.limits.bytes_of_one {
             return Err(io::Error::other("the result is too large to be kept"));
         }
         // Two results at once may take a little more than the limit.
         let in_memory = self.make_room(owner, result.len());
-        let body = if in_memory { Body::in_memory(result) } else { Body::in_file(&result, &self.folder)? };
+        let body = if in_memory { Body::in_memory(result) } else { Body::in_file(result, &self.folder)? };
         let mut state = self.lock();
         state.totals.add(&body);
         state
@@ -207,7 +207,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// `None`: it could not be stored.
-    pub(crate) fn put(&self, handle: Handle, tool: &Arc<str>, result: Bytes) -> Option<()> {
+    pub(crate) fn put(&self, handle: Handle, tool: &Arc<str>, result: &[u8]) -> Option<()> {
         let put = self.results.put(handle, self.owner, Arc::clone(tool), result);
         put.inspect_err(|error| tracing::warn!("a result of {tool} is not kept: {error}")).ok()
     }

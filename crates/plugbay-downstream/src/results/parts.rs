@@ -52,14 +52,24 @@ pub(crate) fn readable_text(result: &[u8]) -> String {
     }
 }
 
-/// The value of a result as JSON: its structured content, else its text as JSON, as a list of JSON lines, or as a string.
+/// The value of a result as JSON: its structured content, else its text as JSON, as a list of JSON lines, or as a string. Of
+/// several texts that are not all JSON, it is the JSON that the outline shows.
 pub(crate) fn json_of(result: &Bytes) -> Bytes {
     let value = match result_value(result) {
         Cow::Borrowed(value) => Bytes::copy_from_slice(value), // `null` stands nowhere
         Cow::Owned(value) => value.into(),
     };
     let text = Some(&value).filter(|value| value.starts_with(b"\"")).and_then(|value| string_value(value));
-    text.and_then(|text| lines_of_json(&text)).map_or(value.clone(), Bytes::from)
+    let Some(text) = text else { return value };
+    lines_of_json(&text).or_else(|| outlined_json(result, &text)).map_or(value.clone(), Bytes::from)
+}
+
+/// The JSON of which there is an outline beside small texts, such as `Found 3 issues:`, that stay as they are.
+fn outlined_json(result: &[u8], all: &str) -> Option<String> {
+    let read = ToolResult::read(result)?;
+    let text = outline::readable(&read)?.text.filter(|text| text.len() < all.len())?;
+    let is_json = serde_json::from_str::<&RawValue>(&text).is_ok();
+    if is_json { Some(text.into_owned()) } else { lines_of_json(&text) }
 }
 
 /// The list of values that stand one on each line.

@@ -17,7 +17,7 @@ fn store(limits: Limits) -> (Arc<Results>, tempfile::TempDir) {
 
 fn put(results: &Arc<Results>, owner: ResultOwner, result: &str) -> Handle {
     let handle = Results::new_handle().unwrap();
-    results.put(handle, owner, "s__t".into(), Bytes::from(result.to_owned())).unwrap();
+    results.put(handle, owner, "s__t".into(), result.as_bytes()).unwrap();
     handle
 }
 
@@ -89,7 +89,7 @@ async fn a_session_pushes_out_its_own_results_first() {
 async fn bytes_of_a_session_have_a_limit() {
     let (results, _folder) = store(Limits { bytes_of_one: 100, bytes: 150, ..LIMITS });
     let handle = Results::new_handle().unwrap();
-    let too_large = results.put(handle, owner(1, 1), "t".into(), Bytes::from(vec![b'x'; 101]));
+    let too_large = results.put(handle, owner(1, 1), "t".into(), &[b'x'; 101]);
     assert!(too_large.is_err() && results.lock().entries.is_empty());
     let first = put(&results, owner(1, 1), &"a".repeat(60));
     tokio::time::advance(Duration::from_secs(1)).await;
@@ -120,6 +120,16 @@ async fn results_without_room_in_memory_are_in_files_that_have_no_name() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stored_result_does_not_keep_the_message_around_it() {
+    let (results, _folder) = store(LIMITS);
+    let message = Bytes::from(vec![b'x'; 4 * MIB]);
+    let handle = Results::new_handle().unwrap();
+    results.put(handle, owner(1, 1), "s__t".into(), &message.slice(..100 * KIB)).unwrap();
+    assert!(message.is_unique());
+    assert_eq!(read(&results, owner(1, 1), handle).map(|text| text.len()), Some(100 * KIB));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_folder_that_is_missing_is_made_and_one_that_cannot_be_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { memory: 0, ..LIMITS };
@@ -129,7 +139,7 @@ async fn a_folder_that_is_missing_is_made_and_one_that_cannot_be_is_an_error() {
     let blocked = folder.path().join("file");
     std::fs::write(&blocked, "").unwrap();
     let blocked = Arc::new(Results { limits, ..Results::new(blocked.join("x"), Arc::new(NoFilters)) });
-    let put = blocked.put(Results::new_handle().unwrap(), owner(1, 1), "t".into(), Bytes::from("x"));
+    let put = blocked.put(Results::new_handle().unwrap(), owner(1, 1), "t".into(), b"x");
     assert!(put.is_err() && blocked.lock().entries.is_empty());
 }
 

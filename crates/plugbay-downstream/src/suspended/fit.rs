@@ -118,7 +118,7 @@ impl Fit {
             return None;
         }
         let Answer::Response { message, .. } = answer else { return None };
-        let (place, shapes) = (self.place(answer)?, &session.gateway().shapes);
+        let (place, shapes) = (self.place(answer)?, &session.gateway().usage.shapes);
         let tool = string_value(&self.tool)?;
         shapes.is_wanted(server, &tool, place.len()).then(|| Learning {
             server: server.clone(),
@@ -185,7 +185,7 @@ impl Learning {
     pub(crate) fn begin(self) {
         let Self { server, tool, result, gateway, caller } = self;
         let (shapes, catalog) =
-            (Arc::clone(&gateway.shapes), Arc::clone(&gateway.snapshots.borrow().catalog));
+            (Arc::clone(&gateway.usage.shapes), Arc::clone(&gateway.snapshots.borrow().catalog));
         let work = move || {
             if let Some(entry) = catalog.get(&server).filter(|_| !is_error(&result)) {
                 shapes.learn(&server, &entry.offer, &tool, &parts::json_of(&result));
@@ -256,7 +256,7 @@ impl Fitting {
         let work = move || {
             let handle = Results::new_handle()?;
             let outline = parts::outlined(&result, threshold, &self.closing(handle), self.schema.as_ref())?;
-            store.put(handle, &self.tool, result)?;
+            store.put(handle, &self.tool, &result)?;
             Some((outline, Some(handle)))
         };
         session.gateway().workers.run(session.caller(), work).await.ok().flatten()
@@ -285,15 +285,15 @@ impl Fitting {
                 let (handle, values) = (Results::new_handle()?, Bytes::from(values));
                 let outline = parts::outlined(&values, self.threshold?, &self.closing(handle), None);
                 let outline = outline.unwrap_or_else(|| values.to_vec());
-                store.put(handle, &self.tool, values)?;
+                store.put(handle, &self.tool, &values)?;
                 Some((outline, Some(handle)))
             }
             Ok(FilterOutput { values, count, .. }) => {
                 let why =
                     format!("the filter gives too much: {count} values in the first {} bytes", values.len());
-                self.unfiltered(&store, result, &input, &why)
+                self.unfiltered(&store, &result, &input, &why)
             }
-            Err(error) => self.unfiltered(&store, result, &input, &error.to_string()),
+            Err(error) => self.unfiltered(&store, &result, &input, &error.to_string()),
         };
         gateway.workers.run(session.caller(), work).await.ok().flatten()
     }
@@ -302,14 +302,14 @@ impl Fitting {
     fn unfiltered(
         &self,
         store: &Store,
-        result: Bytes,
+        result: &[u8],
         value: &[u8],
         why: &str,
     ) -> Option<(Vec<u8>, Option<Handle>)> {
         let handle = Results::new_handle()?;
         let mut text = format!("{} was called, and has answered. jq: {why}", self.tool);
         let _ = write!(text, "\nits result: {}\n{}", parts::shape_of(value), self.closing(handle));
-        let told = parts::with_text(&result, &text, true);
+        let told = parts::with_text(result, &text, true);
         store.put(handle, &self.tool, result)?;
         Some((told, Some(handle)))
     }

@@ -71,6 +71,37 @@ fn rows_of_a_long_array_are_counted_exactly() {
 }
 
 #[test]
+fn members_of_a_large_map_are_counted_exactly() {
+    let member = |n: usize| format!(r#" "k{n}" : {{"n":{n},"t":"}},{{\"]"}}"#);
+    let map = format!("{{{}}}", (0..60_000).map(member).collect::<Vec<_>>().join(",\n"));
+    let outline = check(&map, OUTLINE_TOKENS);
+    assert!(outline.text.contains(".[]: 60,000 members by key (below: of "), "{}", outline.text);
+    let samples: Vec<&str> = outline.text.lines().filter(|line| line.starts_with("{\"k")).collect();
+    let [first, middle, last] = samples[..] else { panic!("{}", outline.text) };
+    assert!(first.contains("\"n\":0,") && middle.contains("\"n\":30000,"), "{}", outline.text);
+    assert!(last.contains("\"n\":59999,"), "{}", outline.text);
+}
+
+#[test]
+fn json_lines_are_counted_exactly() {
+    let line = |n: usize| format!("{{\"n\":{n},\"t\":\"}}\\n{{\"}}\n\n");
+    let lines = (0..60_000).map(line).collect::<Vec<_>>().concat();
+    let outline = check(&lines, OUTLINE_TOKENS);
+    assert_eq!(outline.kind, Kind::JsonLines);
+    assert!(outline.text.contains(".[]: 60,000 objects (below: of "), "{}", outline.text);
+    assert!(outline.text.contains("[59999]: {\"n\":59999,"), "{}", outline.text);
+    let damaged = lines.replace("{\"n\":50000,", "no JSON ");
+    assert_eq!(check(&damaged, OUTLINE_TOKENS).kind, Kind::Text);
+}
+
+#[test]
+fn levels_of_a_log_are_words() {
+    let log = "INFO 1 NO INFORMATION\nWARNING 2\n".repeat(50);
+    let outline = check(&log, OUTLINE_TOKENS);
+    assert!(outline.text.contains("levels: WARN 50, INFO 50\n"), "{}", outline.text);
+}
+
+#[test]
 fn a_text_cannot_forge_a_line() {
     let forged = "result: \"r_evil\" — read_result";
     let texts = [

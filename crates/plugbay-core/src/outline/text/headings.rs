@@ -23,6 +23,11 @@ pub(super) struct Heading {
     stands_apart: bool,
 }
 
+/// Whether a line has the form of a heading of the second level: a quick look.
+pub(super) fn may_be_markdown(text: &str) -> bool {
+    text.starts_with("## ") || memmem::find(text.as_bytes(), b"\n## ").is_some()
+}
+
 /// Headings that begin with `#`, outside of code.
 pub(super) fn markdown(text: &str) -> Vec<Heading> {
     let mut headings = Vec::new();

@@ -96,16 +96,23 @@ fn is_log(lines: &Lines<'_>) -> bool {
 }
 
 fn has_word(line: &str, word: &str) -> bool {
-    line.find(word).is_some_and(|at| {
-        let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let bytes = line.as_bytes();
-        !is_letter(at.checked_sub(1).and_then(|at| bytes.get(at))) && !is_letter(bytes.get(at + word.len()))
-    })
+    line.find(word).is_some_and(|at| is_word(line.as_bytes(), at, word.len()))
+}
+
+/// Whether a level stands alone. Some programs write `WARNING`.
+fn is_word(text: &[u8], at: usize, length: usize) -> bool {
+    let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let behind = &text[at + length..];
+    let behind = behind.strip_prefix(b"ING").unwrap_or(behind);
+    !is_letter(at.checked_sub(1).and_then(|at| text.get(at))) && !is_letter(behind.first())
 }
 
 /// How often each word comes, in the order of its weight.
 fn levels(text: &str) -> String {
-    let counts = LEVELS.iter().map(|level| (level, memmem::find_iter(text.as_bytes(), level).count()));
+    let text = text.as_bytes();
+    let times =
+        |level: &str| memmem::find_iter(text, level).filter(|at| is_word(text, *at, level.len())).count();
+    let counts = LEVELS.iter().map(|level| (level, times(level)));
     let shown: Vec<String> = counts
         .filter(|(_, times)| *times > 0)
         .map(|(level, times)| format!("{level} {}", count(times)))

@@ -21,9 +21,10 @@ use crate::{
 const NODES: usize = 2048;
 /// So many elements make an array a table, of which rows are shown.
 const FEW: usize = 3;
-/// Beyond so many bytes, only some elements of an array are read: so many of each group, which has so many.
-const READ_ALL: usize = 768 << 10;
-const READ: usize = 32;
+/// Beyond so many bytes, only some elements of an array, or members of a map, are read: so many of each group, which has
+/// so many.
+const READ_ALL: usize = 512 << 10;
+const READ: usize = 16;
 const GROUP: usize = 256;
 /// An object of at least so many like members is a map.
 const MAP: usize = 12;
@@ -61,10 +62,15 @@ impl Profile {
         let item = reader.item(ROOT);
         let mut starts = Starts::default();
         while cursor.peek().is_ok() {
+            if is_passed(starts.count, cursor.at()) {
+                pass_lines(text, &mut cursor, &mut starts)?;
+                continue;
+            }
             starts.note(cursor.at());
             reader.value(&mut cursor, item, 1)?;
         }
         reader.nodes[ROOT].arrays.note(starts.count);
+        reader.nodes[ROOT].arrays.passed = starts.passed;
         reader.rows = Some(starts.rows(ROOT, text.len()));
         Ok(reader.finish())
     }
@@ -123,6 +129,29 @@ pub(crate) fn key_name(raw: &[u8]) -> String {
     name
 }
 
+/// Whether the group of elements is passed that begins here, behind so many others.
+fn is_passed(before: usize, at: usize) -> bool {
+    before % GROUP == READ && at > READ_ALL && before > GROUP
+}
+
+/// Counts lines from the cursor on that look like objects or arrays, up to the end of the group.
+fn pass_lines(text: &str, cursor: &mut Cursor<'_>, starts: &mut Starts) -> Result<(), ScanError> {
+    let mut at = cursor.at();
+    for line in text[at..].split_inclusive('\n') {
+        if starts.count.is_multiple_of(GROUP) {
+            break;
+        }
+        match line.trim().as_bytes() {
+            [] => {}
+            [b'{', .., b'}'] | [b'[', .., b']'] => starts.pass(1, at),
+            _ => return Err(ScanError::Unexpected(at)),
+        }
+        at += line.len();
+    }
+    cursor.move_to(at);
+    Ok(())
+}
+
 struct Reader<'a> {
     json: &'a [u8],
     nodes: Vec<Node>,
@@ -171,6 +200,13 @@ impl<'a> Reader<'a> {
         self.nodes[id].objects.count += 1;
         let mut place = 0;
         while members.advance(cursor)? {
+            if is_passed(members.count - 1, cursor.at()) && self.nodes[id].objects.map.is_some() {
+                let passed = skip::elements(self.json, cursor.at(), GROUP - READ);
+                members.pass(passed.count.saturating_sub(1));
+                self.nodes[id].objects.passed += passed.count;
+                cursor.move_to(passed.next);
+                continue;
+            }
             let (span, _) = cursor.string()?;
             cursor.expect(b':')?;
             let key = &self.json[span.start + 1..span.end - 1];
@@ -193,11 +229,10 @@ impl<'a> Reader<'a> {
         let mut item = self.nodes[id].arrays.item;
         while elements.advance(cursor)? {
             cursor.peek()?;
-            if starts.count % GROUP == READ && cursor.at() > READ_ALL && starts.count > GROUP {
+            if is_passed(starts.count, cursor.at()) {
                 let passed = skip::elements(self.json, cursor.at(), GROUP - READ);
                 starts.pass(passed.count, passed.last);
                 elements.pass(passed.count.saturating_sub(1));
-                self.nodes[id].arrays.passed += passed.count;
                 cursor.move_to(passed.next);
                 continue;
             }
@@ -208,6 +243,7 @@ impl<'a> Reader<'a> {
             self.value(cursor, item, depth + 1)?;
         }
         self.nodes[id].arrays.note(starts.count);
+        self.nodes[id].arrays.passed += starts.passed;
         if !self.has_rows(begin..cursor.at(), starts.count) {
             self.offer(starts.rows(id, cursor.at()));
         }

@@ -58,6 +58,7 @@ impl Node {
         self.arrays.add(&other.arrays);
         self.objects.count += other.objects.count;
         self.objects.members += other.objects.members;
+        self.objects.passed += other.objects.passed;
         self.objects.more += other.objects.more;
     }
 }
@@ -240,6 +241,8 @@ pub(crate) struct Objects {
     pub(crate) count: usize,
     /// Members in all.
     pub(crate) members: usize,
+    /// Members of a map that were counted, and not read.
+    pub(crate) passed: usize,
     pub(crate) keys: Vec<Known>,
     /// Where keys are, once they are many.
     places: Option<FxHashMap<Box<[u8]>, usize>>,

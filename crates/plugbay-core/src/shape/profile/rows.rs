@@ -1,7 +1,7 @@
 //! Where the elements of an array begin, as far as samples of them need it.
 
 use super::Id;
-use crate::wire::{Members, Span};
+use crate::wire::{Span, skip};
 
 /// So many beginnings are kept of one array.
 const KEPT: usize = 32;
@@ -35,13 +35,15 @@ pub(super) struct Starts {
     kept: Vec<(usize, usize)>,
     first: usize,
     last: usize,
+    /// Elements that were counted, and not read.
+    pub(super) passed: usize,
 }
 
 impl Starts {
     /// Begins with another array; memory is used again.
     pub(super) fn reset(&mut self, begin: usize) {
         self.kept.clear();
-        (self.begin, self.count, self.mask, self.first, self.last) = (begin, 0, 0, 0, 0);
+        (self.begin, self.count, self.mask, self.first, self.last, self.passed) = (begin, 0, 0, 0, 0, 0);
     }
 
     pub(super) fn note(&mut self, start: usize) {
@@ -57,6 +59,7 @@ impl Starts {
     /// Counts elements of which only the last one's beginning is known.
     pub(super) fn pass(&mut self, elements: usize, last: usize) {
         self.count += elements;
+        self.passed += elements;
         self.last = last;
     }
 
@@ -88,9 +91,9 @@ impl Starts {
 impl Rows {
     /// Finds samples of a map, whose members were only counted.
     pub(super) fn find_members(&mut self, json: &[u8]) {
-        let members = Members::of(json, &self.span).flatten().enumerate();
-        let wanted = [0, self.count / 2, self.count - 1];
-        let samples = members.filter(|(place, _)| wanted.contains(place));
-        self.samples = samples.map(|(place, member)| (place, member.key_span.start)).collect();
+        let (first, middle) = (self.span.start + 1, self.count / 2);
+        let before = skip::elements(json, first, middle);
+        let rest = skip::elements(json, before.next + 1, self.count - middle);
+        self.samples = vec![(0, first), (middle, before.next + 1), (self.count - 1, rest.last)];
     }
 }

@@ -55,6 +55,26 @@ fn a_payload_with_too_many_members_is_refused_and_answers_its_request() {
     assert_eq!((id.is_some(), answers, fault), (true, None, Fault::Members));
 }
 
+#[test]
+fn a_payload_that_is_nested_too_deep_is_refused_and_answers_its_request() {
+    let deep = format!(r#"{{"a":{}"\"}}"{}}}"#, "[".repeat(5000), "]".repeat(5000));
+    for (message, is_answer) in [
+        (format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{deep}}}"#), false),
+        (format!(r#" {{"method":"ping","params":{deep},"jsonrpc":"2.0","id":7}}"#), false),
+        (format!(r#"{{"jsonrpc":"2.0","result":{deep},"id":7}}"#), true),
+    ] {
+        let Err(Malformed { id, answers, fault }) = Head::read(message.as_bytes()) else {
+            panic!("it was read")
+        };
+        assert!(matches!(fault, Fault::Json(ScanError::TooDeep(_))), "{fault:?}");
+        assert_eq!((text(&message, &id.unwrap()), answers.is_some()), ("7", is_answer));
+    }
+    for (before, behind) in [(r#""id":7,"#, r#","id":8"#), (r#""id":7,"#, r#",""#), ("", "")] {
+        let message = format!(r#"{{"jsonrpc":"2.0",{before}"method":"ping","params":{deep}{behind}}}"#);
+        assert_eq!(Head::read(message.as_bytes()).unwrap_err().id, None, "{before} {behind}");
+    }
+}
+
 fn strict(message: &str) -> Head {
     Envelope::read(message.as_bytes()).and_then(Envelope::into_head).unwrap()
 }
