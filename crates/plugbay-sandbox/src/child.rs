@@ -3,6 +3,7 @@
 //! It starts before there is a job, so that a filter need not wait for it: everything that every job needs is
 //! made first. Then it sleeps in one `read` until the request comes, or until its parent is gone.
 
+mod code;
 pub mod confinement;
 mod jq;
 mod json;
@@ -14,8 +15,10 @@ use std::{
     thread,
 };
 
-use self::{jq::Library, output::Output};
-use crate::protocol::{Failed, Frame, Job, Request};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::{code::Engine, jq::Library, output::Output};
+use crate::protocol::{Done, Failed, Frame, Job, Request};
 
 /// The first argument of a child process.
 pub const COMMAND: &str = "__sandbox";
@@ -37,22 +40,45 @@ fn serve(begun: confinement::Begun) -> io::Result<()> {
     report_panics();
     let library = Library::load();
     let calls = confinement::Calls::new();
+    // With a job at hand, only that of a script needs it.
+    let engine = (!is_awaited()).then(Engine::new);
     let Some(request) = Request::read(&mut io::stdin().lock())? else { return Ok(()) };
     let confinement = begun.finish(&calls, request.memory.saturating_add(STACK as u64), request.cpu);
     // Unlocked, so that a panic can still be reported.
     let mut stdout = io::stdout();
     Frame::Begun(confinement).write(&mut stdout)?;
-    let mut output = Output::new(&mut stdout, request.output);
-    let done = match request.job {
-        Job::Jq { filter, input } => library.run(&filter, &input, &mut output),
-        Job::Check { filter } => library.compile(&filter).map(drop),
+    let Request { memory, output, job, .. } = request;
+    let done = match job {
+        Job::Code(code) => {
+            let engine = engine.unwrap_or_else(Engine::new);
+            engine.and_then(|engine| engine.run(&code, memory, output)).map(|()| None)
+        }
+        Job::Reach { code } => code::reach(&code, &mut stdout).map(|()| None),
+        filter => filtered(library, filter, &mut Output::new(&mut stdout, output)).map(Some),
     };
     let last = match done {
-        Ok(()) => Frame::Done(output.finish()?),
-        Err(failed) => Frame::Failed(failed),
+        Ok(done) => done.map(Frame::Done),
+        Err(failed) => Some(Frame::Failed(failed)),
     };
-    last.write(&mut stdout)?;
+    last.map_or(Ok(()), |last| last.write(&mut stdout))?;
     end()
+}
+
+/// Whether a job waits already.
+fn is_awaited() -> bool {
+    let stdin = io::stdin();
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&at_once)).is_ok_and(|ready| ready > 0)
+}
+
+/// Does a job of jq.
+fn filtered<W: io::Write>(library: Library, job: Job, output: &mut Output<W>) -> Result<Done, Failed> {
+    match job {
+        Job::Jq { filter, input } => library.run(&filter, &input, output)?,
+        Job::Check { filter } => library.compile(&filter).map(drop)?,
+        Job::Code(_) | Job::Reach { .. } => {}
+    }
+    output.finish().map_err(|error| Failed::Internal(error.to_string()))
 }
 
 /// Ends without dropping anything: a value that nests deep would overflow the stack while it is dropped.

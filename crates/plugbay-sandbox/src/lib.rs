@@ -1,18 +1,24 @@
-//! Runs code of models where it can do no harm: jq filters, in a child process of our own program.
+//! Runs code of models where it can do no harm: jq filters and scripts, in a child process of our own program.
 //!
 //! A child gets one job and ends. It has no environment, no descriptors but its pipes, little memory and
 //! little time, and the system denies it files, sockets and processes as far as the kernel can.
 //!
+//! A filter has one input and one output. A script asks for calls while it runs, and the gateway answers them or does not: the
+//! child itself can reach nothing.
+//!
 //! - [`protocol`]: the messages between the two processes.
 //! - [`child`]: confines itself and does the job.
+//! - [`code`]: scripts as the gateway sees them.
 //! - [`parent`]: starts children, and tells what became of a job.
 
 pub mod child;
+pub mod code;
 pub mod parent;
 pub mod protocol;
 
 pub use self::{
     child::{COMMAND, main as child_main},
-    parent::{Cut, Limits, Outcome, Sandbox, SandboxFailure, Settings},
+    code::{Answer, Call, CallKind, CodeFailure, Event, Reach, Reading, RunLimits, Script},
+    parent::{Cut, Limits, Outcome, Run, Sandbox, SandboxFailure, Settings},
     protocol::{Confinement, Landlock},
 };

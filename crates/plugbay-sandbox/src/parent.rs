@@ -1,6 +1,7 @@
 //! The sandbox as the gateway uses it: a job in, its outcome out.
 
 mod process;
+mod run;
 mod spare;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -8,6 +9,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 
+pub use self::run::Run;
 use self::{process::Process, spare::Spare};
 use crate::protocol::{Confinement, Job, Landlock};
 
@@ -19,15 +21,17 @@ const FILTER: usize = 64 * 1024;
 pub struct Settings {
     /// The program, which must call [`crate::child_main`] if its first argument is [`crate::COMMAND`].
     pub program: PathBuf,
-    /// Jobs at a time; others wait.
+    /// jq filters at a time; others wait.
     pub jobs: usize,
+    /// Scripts at a time; others wait. They may wait long for their calls, so they take no turns of filters.
+    pub runs: usize,
     /// How long a child waits for the next job before it is let go. Zero: none is kept.
     pub spare: Duration,
 }
 
 impl Settings {
     pub fn new(program: PathBuf) -> Self {
-        Self { program, jobs: 2, spare: Duration::from_secs(60) }
+        Self { program, jobs: 2, runs: 32, spare: Duration::from_secs(60) }
     }
 }
 
@@ -116,13 +120,15 @@ impl SandboxFailure {
 pub struct Sandbox {
     settings: Arc<Settings>,
     turns: Arc<Semaphore>,
+    runs: Arc<Semaphore>,
     spare: Arc<Spare>,
 }
 
 impl Sandbox {
     pub fn new(settings: Settings) -> Self {
         let turns = Arc::new(Semaphore::new(settings.jobs.max(1)));
-        Self { settings: Arc::new(settings), turns, spare: Arc::default() }
+        let runs = Arc::new(Semaphore::new(settings.runs.max(1)));
+        Self { settings: Arc::new(settings), turns, runs, spare: Arc::default() }
     }
 
     /// Starts a child, unless one waits already, so that the next job need not wait for its start.
@@ -146,16 +152,23 @@ impl Sandbox {
         let Ok(Ok(turn)) = tokio::time::timeout(limits.deadline, turn).await else {
             return Err(SandboxFailure::Busy);
         };
-        let mut process = match self.spare.take() {
-            Some(process) => process,
-            None => Process::start(&self.settings.program)?,
-        };
+        let mut process = self.process()?;
         let outcome = process.run(job, limits).await;
         process.end(turn);
+        self.refill();
+        outcome
+    }
+
+    /// A child without a job.
+    fn process(&self) -> Result<Process, SandboxFailure> {
+        self.spare.take().map_or_else(|| Process::start(&self.settings.program), Ok)
+    }
+
+    /// Starts a child for the next job, if one is to be kept.
+    fn refill(&self) {
         if !self.settings.spare.is_zero() {
             self.prepare();
         }
-        outcome
     }
 
     /// Which parts of the confinement hold on this system.

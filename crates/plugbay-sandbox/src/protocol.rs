@@ -1,20 +1,23 @@
-//! The messages between a sandbox and its child: one request on stdin, a few frames on stdout.
+//! The messages between a sandbox and its child: one request on stdin, frames on stdout. A script also gets the
+//! answers to its calls on stdin.
 //!
 //! Numbers are little-endian. Neither side believes a length: the child reads what its memory limit allows, the
 //! parent reads frames of at most [`FRAME`] bytes and output up to the limit of the job.
 
-use std::io::{self, Read, Write};
+mod answer;
+mod frame;
+
+use std::io::{self, Read};
 
 use bytes::Bytes;
 
+pub use self::{
+    answer::Answered,
+    frame::{Asked, Confinement, Done, FRAME, FRAME_HEAD, Failed, Frame, Landlock, reached, reached_parts},
+};
+
 /// Changes with the messages: a gateway may outlive the program file that it was started from.
-const VERSION: u8 = 1;
-
-/// The longest payload of a frame.
-pub const FRAME: usize = 64 * 1024;
-
-/// The length of a frame's head: its tag and the length of its payload.
-pub const FRAME_HEAD: usize = 5;
+const VERSION: u8 = 2;
 
 /// A job with its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +38,31 @@ pub enum Job {
     Jq { filter: String, input: Bytes },
     /// Compile a jq filter, and no more.
     Check { filter: String },
+    /// Run a script.
+    Code(Code),
+    /// Tell the tools that a script names.
+    Reach { code: String },
+}
+
+/// A script with the limits that only scripts have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    pub code: String,
+    /// JSON, or empty.
+    pub input: Bytes,
+    pub seed: u64,
+    /// Milliseconds since 1970.
+    pub now: i64,
+    /// Calls that it may make.
+    pub calls: u32,
+    /// Milliseconds that it may compute.
+    pub compute: u64,
 }
 
 const JQ: u8 = 1;
 const CHECK: u8 = 2;
+const CODE: u8 = 3;
+const REACH: u8 = 4;
 
 impl Request {
     /// The request as bytes, in pieces: a large input is not copied.
@@ -47,13 +71,18 @@ impl Request {
         for number in [self.memory, self.cpu, self.output] {
             head.extend(number.to_le_bytes());
         }
-        let (kind, filter, input) = match self.job {
-            Job::Jq { filter, input } => (JQ, filter, Some(input)),
-            Job::Check { filter } => (CHECK, filter, None),
+        let (kind, text, numbers, input) = match self.job {
+            Job::Jq { filter, input } => (JQ, filter, Vec::new(), Some(input)),
+            Job::Check { filter } => (CHECK, filter, Vec::new(), None),
+            Job::Reach { code } => (REACH, code, Vec::new(), None),
+            Job::Code(Code { code, input, seed, now, calls, compute }) => {
+                (CODE, code, vec![seed, now.cast_unsigned(), calls.into(), compute], Some(input))
+            }
         };
         head.push(kind);
-        head.extend((filter.len() as u64).to_le_bytes());
-        head.extend(filter.as_bytes());
+        head.extend((text.len() as u64).to_le_bytes());
+        head.extend(text.as_bytes());
+        head.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
         if let Some(input) = &input {
             head.extend((input.len() as u64).to_le_bytes());
         }
@@ -75,6 +104,15 @@ impl Request {
         let job = match kind {
             [JQ] => Job::Jq { filter: text(from)?, input: sized(from)?.into() },
             [CHECK] => Job::Check { filter: text(from)? },
+            [REACH] => Job::Reach { code: text(from)? },
+            [CODE] => Job::Code(Code {
+                code: text(from)?,
+                seed: number(from)?,
+                now: number(from)?.cast_signed(),
+                calls: u32::try_from(number(from)?).unwrap_or(u32::MAX),
+                compute: number(from)?,
+                input: sized(from)?.into(),
+            }),
             _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "the job is of an unknown kind")),
         };
         Ok(Some(Self { memory, cpu, output, job }))
@@ -98,179 +136,6 @@ fn sized(from: &mut impl Read) -> io::Result<Vec<u8>> {
     if read as u64 == length { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// A message of the child.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
-    /// The child is confined and begins with the job.
-    Begun(Confinement),
-    /// A piece of the output: JSON values, each followed by a newline.
-    Output(Vec<u8>),
-    /// The job is done.
-    Done(Done),
-    /// The job has failed.
-    Failed(Failed),
-}
-
-/// The figures of a job that is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Done {
-    /// The values that were sent whole.
-    pub values: u64,
-    /// The bytes of output that were made; more than were sent if the output was cut.
-    pub bytes: u64,
-    /// Whether the job ended. A job is not finished merely to count output that nobody takes.
-    pub ended: bool,
-}
-
-/// Why a job has failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failed {
-    /// The filter does not parse, or uses a function that there is not.
-    Filter(String),
-    /// The input is not JSON.
-    Input(String),
-    /// The filter raised an error.
-    Runtime(String),
-    /// A value nests too deep.
-    TooDeep,
-    /// A value is larger than the memory.
-    OutOfMemory,
-    /// A defect of the child.
-    Internal(String),
-}
-
-/// The parts of the confinement that hold for a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Confinement {
-    /// Limits of memory, processor time, descriptors, processes and file sizes.
-    pub limits: bool,
-    /// No program that it starts could have more rights.
-    pub no_new_privileges: bool,
-    /// Files, TCP and other processes are out of reach.
-    pub landlock: Landlock,
-    /// System calls are limited to those that a computation needs (seccomp).
-    pub system_calls: bool,
-}
-
-/// How much of what Landlock can deny the kernel denies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Landlock {
-    #[default]
-    Absent,
-    /// An older kernel: files at least.
-    Partial,
-    Full,
-}
-
-const BEGUN: u8 = 1;
-const OUTPUT: u8 = 2;
-const DONE: u8 = 3;
-const FAILED: u8 = 4;
-
-impl Frame {
-    /// The frame as bytes.
-    pub fn encode(&self) -> Vec<u8> {
-        let (tag, mut payload) = match self {
-            Self::Begun(confinement) => (BEGUN, confinement.encode().to_vec()),
-            Self::Output(bytes) => (OUTPUT, bytes.clone()),
-            Self::Done(done) => (DONE, done.encode()),
-            Self::Failed(failed) => (FAILED, failed.encode()),
-        };
-        payload.truncate(FRAME);
-        let length = u32::try_from(payload.len()).unwrap_or_default();
-        let mut bytes = vec![tag];
-        bytes.extend(length.to_le_bytes());
-        bytes.extend(payload);
-        bytes
-    }
-
-    /// The tag and the length of the payload, if a frame may be so long.
-    pub fn head(head: [u8; FRAME_HEAD]) -> Option<(u8, usize)> {
-        let [tag, length @ ..] = head;
-        let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
-        (length <= FRAME).then_some((tag, length))
-    }
-
-    /// `None` if no child writes such a frame.
-    pub fn decode(tag: u8, payload: Vec<u8>) -> Option<Self> {
-        match tag {
-            BEGUN => Confinement::decode(payload.try_into().ok()?).map(Self::Begun),
-            OUTPUT => Some(Self::Output(payload)),
-            DONE => Done::decode(payload.try_into().ok()?).map(Self::Done),
-            FAILED => Failed::decode(&payload).map(Self::Failed),
-            _ => None,
-        }
-    }
-
-    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        to.write_all(&self.encode())?;
-        to.flush()
-    }
-}
-
-impl Confinement {
-    fn encode(self) -> [u8; 4] {
-        let landlock = match self.landlock {
-            Landlock::Absent => 0,
-            Landlock::Partial => 1,
-            Landlock::Full => 2,
-        };
-        [self.limits.into(), self.no_new_privileges.into(), landlock, self.system_calls.into()]
-    }
-
-    fn decode([limits, no_new_privileges, landlock, system_calls]: [u8; 4]) -> Option<Self> {
-        let landlock = match landlock {
-            0 => Landlock::Absent,
-            1 => Landlock::Partial,
-            2 => Landlock::Full,
-            _ => return None,
-        };
-        let [limits, no_new_privileges, system_calls] =
-            [limits, no_new_privileges, system_calls].map(|byte| byte == 1);
-        Some(Self { limits, no_new_privileges, landlock, system_calls })
-    }
-}
-
-impl Done {
-    fn encode(self) -> Vec<u8> {
-        let numbers = [self.values, self.bytes].map(u64::to_le_bytes);
-        [numbers.as_flattened(), &[u8::from(self.ended)]].concat()
-    }
-
-    fn decode(bytes: [u8; 17]) -> Option<Self> {
-        let number = |from: usize| bytes[from..from + 8].try_into().ok().map(u64::from_le_bytes);
-        Some(Self { values: number(0)?, bytes: number(8)?, ended: bytes[16] == 1 })
-    }
-}
-
-impl Failed {
-    fn encode(&self) -> Vec<u8> {
-        let (kind, message) = match self {
-            Self::Filter(message) => (1, message.as_str()),
-            Self::Input(message) => (2, message.as_str()),
-            Self::Runtime(message) => (3, message.as_str()),
-            Self::TooDeep => (4, ""),
-            Self::OutOfMemory => (5, ""),
-            Self::Internal(message) => (6, message.as_str()),
-        };
-        [&[kind], message.as_bytes()].concat()
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (kind, message) = bytes.split_first()?;
-        let message = String::from_utf8_lossy(message).into_owned();
-        Some(match kind {
-            1 => Self::Filter(message),
-            2 => Self::Input(message),
-            3 => Self::Runtime(message),
-            4 => Self::TooDeep,
-            5 => Self::OutOfMemory,
-            6 => Self::Internal(message),
-            _ => return None,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,7 +150,21 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_was_written() {
-        for request in [jq(".ä", b"{}"), jq("", b""), request(Job::Check { filter: ".".to_owned() })] {
+        let code = Code {
+            code: "return input".to_owned(),
+            input: Bytes::from_static(b"{}"),
+            seed: 1,
+            now: -2,
+            calls: 3,
+            compute: 4,
+        };
+        for request in [
+            jq(".ä", b"{}"),
+            jq("", b""),
+            request(Job::Check { filter: ".".to_owned() }),
+            request(Job::Reach { code: "tools.a.b()".to_owned() }),
+            request(Job::Code(code)),
+        ] {
             assert_eq!(
                 Request::read(&mut request.clone().encode().concat().as_slice()).unwrap(),
                 Some(request)
@@ -311,42 +190,5 @@ mod tests {
         let mut huge = whole;
         huge[26..34].fill(0xff);
         assert_eq!(Request::read(&mut huge.as_slice()).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    }
-
-    #[track_caller]
-    fn comes_back(frame: Frame) {
-        let bytes = frame.encode();
-        let (head, payload) = bytes.split_at(FRAME_HEAD);
-        let (tag, length) = Frame::head(head.try_into().unwrap()).unwrap();
-        assert_eq!(length, payload.len());
-        assert_eq!(Frame::decode(tag, payload.to_vec()), Some(frame));
-    }
-
-    #[test]
-    fn frames_are_read_as_they_were_written() {
-        let confinement = Confinement { landlock: Landlock::Partial, limits: true, ..Confinement::default() };
-        comes_back(Frame::Begun(confinement));
-        comes_back(Frame::Output(b"1\n".to_vec()));
-        comes_back(Frame::Done(Done { values: 7, bytes: u64::MAX, ended: true }));
-        let message = || "ä".to_owned();
-        for failed in [
-            Failed::Filter(message()),
-            Failed::Input(message()),
-            Failed::Runtime(message()),
-            Failed::TooDeep,
-            Failed::OutOfMemory,
-            Failed::Internal(message()),
-        ] {
-            comes_back(Frame::Failed(failed));
-        }
-    }
-
-    #[test]
-    fn frames_that_no_child_writes_are_refused() {
-        assert_eq!(Frame::head([OUTPUT, 0, 0, 2, 0]), None, "128 KiB");
-        assert_eq!(Frame::decode(9, Vec::new()), None);
-        assert_eq!(Frame::decode(BEGUN, vec![1, 1, 3, 1]), None);
-        assert_eq!(Frame::decode(DONE, vec![0; 16]), None);
-        assert_eq!(Frame::decode(FAILED, Vec::new()), None);
     }
 }

@@ -67,9 +67,14 @@ impl Process {
         self.child.lock().is_ok_and(|mut child| matches!(child.try_wait(), Ok(None)))
     }
 
+    /// Its pipes, once.
+    pub(super) fn pipes(&mut self) -> Option<(ChildStdin, BufReader<ChildStdout>, ChildStderr)> {
+        self.pipes.take()
+    }
+
     /// Does the job. Afterwards the child has ended, is about to, or is killed when it is dropped.
     pub(super) async fn run(&mut self, job: Job, limits: Limits) -> Result<Outcome, SandboxFailure> {
-        let Some((stdin, stdout, stderr)) = self.pipes.take() else {
+        let Some((stdin, stdout, mut stderr)) = self.pipes() else {
             return Err(SandboxFailure::Crashed("it has no pipes".to_owned()));
         };
         let cpu = limits.deadline.as_secs().saturating_add(CPU_GRACE);
@@ -81,7 +86,11 @@ impl Process {
         };
         match timeout(limits.deadline, exchange).await {
             Ok(Some(end)) => reply.outcome(end, limits),
-            Ok(None) => Err(self.death(stderr, &reply, limits).await),
+            Ok(None) => {
+                let mut words = Vec::new();
+                last_words(&mut stderr, &mut words).await;
+                Err(self.death(&words, reply.confinement.is_some(), limits).await)
+            }
             Err(_) => Err(SandboxFailure::TooSlow(limits.deadline)),
         }
     }
@@ -97,11 +106,8 @@ impl Process {
     }
 
     /// Why a child ended without a last frame.
-    async fn death(&mut self, stderr: ChildStderr, reply: &Reply, limits: Limits) -> SandboxFailure {
-        let mut words = Vec::new();
-        let mut stderr = stderr.take(LAST_WORDS);
-        _ = timeout(PATIENCE, stderr.read_to_end(&mut words)).await;
-        let words = String::from_utf8_lossy(&words);
+    pub(super) async fn death(&mut self, words: &[u8], has_begun: bool, limits: Limits) -> SandboxFailure {
+        let words = String::from_utf8_lossy(words);
         let Ok(child) = self.child.get_mut() else {
             return SandboxFailure::Crashed("unknown".to_owned());
         };
@@ -109,7 +115,7 @@ impl Process {
         let Ok(Ok(status)) = status else {
             return SandboxFailure::Crashed("it closed its pipes".to_owned());
         };
-        if reply.confinement.is_none() {
+        if !has_begun && status.signal().is_none() {
             let reason = "another version of the program, or none of ours, is in its place; restart plugbay";
             return SandboxFailure::Unavailable(reason.to_owned());
         }
@@ -133,6 +139,12 @@ fn cause(status: ExitStatus, words: &str, limits: Limits) -> SandboxFailure {
         Some(Signal::KILL) => SandboxFailure::OutOfMemory(limits.memory),
         _ => SandboxFailure::Crashed(status.to_string()),
     }
+}
+
+/// Reads what a child that has ended wrote to stderr. Cancel-safe.
+pub(super) async fn last_words(stderr: &mut ChildStderr, words: &mut Vec<u8>) {
+    let rest = LAST_WORDS.saturating_sub(words.len() as u64);
+    _ = timeout(PATIENCE, stderr.take(rest).read_to_end(words)).await;
 }
 
 /// Errors are not told: a child that does not read has died, and its end says why.
@@ -194,6 +206,7 @@ impl Reply {
                 Failed::TooDeep => SandboxFailure::TooDeep,
                 Failed::OutOfMemory => SandboxFailure::OutOfMemory(limits.memory),
                 Failed::Internal(message) => SandboxFailure::Crashed(message),
+                _ => SandboxFailure::Crashed("its reply makes no sense".to_owned()),
             }),
             (_, None) => Err(SandboxFailure::Unavailable("the program does not answer as ours".to_owned())),
             (_, Some(_)) => Err(SandboxFailure::Crashed("its reply makes no sense".to_owned())),

@@ -10,7 +10,10 @@ use bytes::Bytes;
 use libtest_mimic::Trial;
 use plugbay_sandbox::{Cut, Landlock, Limits, Sandbox, SandboxFailure, Settings};
 
-use crate::corpus::{PLENTY, SHORT, jq, sandbox};
+use crate::{
+    code,
+    corpus::{PLENTY, SHORT, jq, sandbox},
+};
 
 pub(crate) const ALONE: &str = "__alone";
 
@@ -36,13 +39,13 @@ pub(crate) fn trials() -> Vec<Trial> {
             if alone.status.success() { Ok(()) } else { Err(words.into_owned().into()) }
         })
     };
-    TESTS.into_iter().map(trial).collect()
+    TESTS.into_iter().chain(code::ALONE).map(trial).collect()
 }
 
 /// Runs the test that the second argument names.
 pub(crate) fn main() -> ExitCode {
     let wanted = std::env::args().nth(2).unwrap_or_default();
-    let Some((_, test)) = TESTS.into_iter().find(|(name, _)| *name == wanted) else {
+    let Some((_, test)) = TESTS.into_iter().chain(code::ALONE).find(|(name, _)| *name == wanted) else {
         return ExitCode::FAILURE;
     };
     test();
@@ -193,7 +196,7 @@ fn a_filter_is_checked_without_running_it() {
 }
 
 /// The processes that this one has started and not reaped.
-fn children() -> Vec<String> {
+pub(crate) fn children() -> Vec<String> {
     let own = std::process::id().to_string();
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     let names = processes.flatten().filter_map(|entry| entry.file_name().into_string().ok());

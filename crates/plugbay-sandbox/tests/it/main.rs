@@ -1,5 +1,6 @@
-//! jq filters in a real child process: this program itself, started with the argument of a child.
+//! jq filters and scripts in a real child process: this program itself, started with the argument of a child.
 
+mod code;
 mod corpus;
 mod limits;
 mod probe;
@@ -16,7 +17,7 @@ fn main() -> ExitCode {
         Some(limits::ALONE) => return limits::main(),
         _ => {}
     }
-    let trials = [corpus::trials(), limits::trials(), probe::trials()].into_iter().flatten();
+    let trials = [corpus::trials(), limits::trials(), probe::trials(), code::trials()].into_iter().flatten();
     let trials: Vec<Trial> = trials.collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -1,0 +1,13 @@
+//! Scripts in a real child process, with servers that are played.
+
+mod conversation;
+mod corpus;
+mod play;
+
+use libtest_mimic::Trial;
+
+pub(crate) use self::conversation::ALONE;
+
+pub(crate) fn trials() -> Vec<Trial> {
+    corpus::trials().into_iter().chain(conversation::trials()).collect()
+}
