@@ -201,6 +201,12 @@ impl Shape {
                 reply: SEARCHED,
                 ..shape
             },
+            Mode::Code => Self {
+                first: builtin_tokens(&[BuiltinTool::Search, BuiltinTool::RunCode]) + lines(sizes, longest),
+                extra_turns: tools + found_first(1),
+                reply: SEARCHED,
+                ..shape
+            },
             Mode::Activate => Self {
                 first: builtin_tokens(&[
                     BuiltinTool::Activate,
@@ -224,7 +230,7 @@ impl Shape {
     fn is_usable(&self, profile: &Profile, sizes: Sizes) -> bool {
         match self.mode {
             Mode::All => profile.limits.tools.is_none_or(|most| sizes.tools <= most),
-            Mode::Search | Mode::Suite => true,
+            Mode::Search | Mode::Suite | Mode::Code => true,
             Mode::Activate => profile.lists_again,
         }
     }

@@ -46,6 +46,8 @@ pub enum Mode {
     Activate,
     /// Behind one tool for the whole server.
     Suite,
+    /// Behind a tool that runs scripts, and one that finds tools for them.
+    Code,
 }
 
 /// How a server is shown as one tool.
@@ -67,6 +69,7 @@ impl fmt::Display for Mode {
             Self::Search => "search",
             Self::Activate => "activate",
             Self::Suite => "suite",
+            Self::Code => "code",
         })
     }
 }

@@ -54,12 +54,18 @@ pub struct HostTakes {
     pub outlines: bool,
     /// It cuts a longer result, in bytes.
     pub result: Option<usize>,
+    /// It refuses texts that are JSON, but no objects.
+    pub refuses_bare_json: bool,
 }
 
 impl HostTakes {
     /// A host that runs code takes results as values, and a gateway passes them on.
     pub fn of(host: &Profile) -> Self {
-        Self { outlines: !host.code_mode && !host.gateway, result: host.limits.result }
+        Self {
+            outlines: !host.code_mode && !host.gateway,
+            result: host.limits.result,
+            refuses_bare_json: host.refuses_bare_json,
+        }
     }
 }
 

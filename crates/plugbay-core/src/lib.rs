@@ -31,6 +31,7 @@ pub mod policy;
 pub mod profile;
 pub mod reference;
 pub mod scope;
+pub mod script;
 pub mod search;
 pub mod secret;
 pub mod server_state;

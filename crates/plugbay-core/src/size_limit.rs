@@ -16,6 +16,9 @@ pub const QUERY: usize = 8 << 10;
 /// The longest request in words to `natural_language`, in bytes.
 pub const REQUEST: usize = 64 << 10;
 
+/// The longest script of `run_code`, in bytes.
+pub const CODE: usize = 256 << 10;
+
 /// The longest `_meta` of a request, in bytes.
 pub const META: usize = 1 << 20;
 /// The longest `capabilities` of a host or server, in bytes. Those of a server that are longer are left out.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 
 use crate::{
+    script::Reading,
     text::string_text,
     wire::{Cursor, Member, Members, ScanError, Span, Walk, string_value},
 };
@@ -107,6 +108,30 @@ impl<'a> ToolResult<'a> {
 
     fn is_string(&self, value: &Span) -> bool {
         self.json[value.start] == b'"'
+    }
+
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// Where the value is that a script gets. A text that `structuredContent` only wraps is one by its schema: it stays text,
+    /// whatever stands in it. Text is parsed only if it is an object or a list.
+    pub fn reading(&self) -> Reading {
+        if self.structured.is_some() {
+            return if self.is_wrapped_text() { Reading::Text } else { Reading::Structured };
+        }
+        let has_other = self.blocks.iter().any(|block| block.text.is_none() && block.embedded.is_none());
+        if has_other || self.blocks.is_empty() {
+            return Reading::Content; // an image beside a text is not to get lost
+        }
+        let is_one = self.blocks.len() == 1;
+        // A number or a word in quotes may as well be a version or a line of a file.
+        let is_json = |text: Cow<'_, str>| text.trim_start().starts_with(['{', '[']) && is_json(&text);
+        match self.texts().all(is_json) {
+            true if is_one => Reading::Json,
+            true => Reading::JsonEach,
+            false => Reading::Text,
+        }
     }
 
     /// Whether `content` or `structuredContent` comes twice: readers may take either.
@@ -214,6 +239,8 @@ fn string(text: &str) -> Cow<'static, [u8]> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[track_caller]
@@ -231,6 +258,26 @@ mod tests {
         check(r#"{"content":[{"type":"text","text":"[1]"}],"structuredContent":{"result":"[1]"}}"#, "[1]");
         let other = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":{"result":"a","n":1}}"#;
         check(other, r#"{"result":"a","n":1}"#);
+    }
+
+    #[test]
+    fn a_script_gets_structured_content_json_text_or_content() {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let image = json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" });
+        for (result, expected) in [
+            (json!({ "content": [text("no")], "structuredContent": { "n": 1 } }), Reading::Structured),
+            (json!({ "content": [text("[1]")], "structuredContent": { "result": "[1]" } }), Reading::Text),
+            (json!({ "content": [text(" {\"n\":1}")] }), Reading::Json),
+            (json!({ "content": [text("1.10")] }), Reading::Text),
+            (json!({ "content": [text("\"q\"")] }), Reading::Text),
+            (json!({ "content": [text("[1"), text("2]")] }), Reading::Text),
+            (json!({ "content": [text("{}"), text("[2]")] }), Reading::JsonEach),
+            (json!({ "content": [text("{}"), image] }), Reading::Content),
+            (json!({ "content": [] }), Reading::Content),
+        ] {
+            let json = result.to_string();
+            assert_eq!(ToolResult::read(json.as_bytes()).unwrap().reading(), expected, "{json}");
+        }
     }
 
     #[test]

@@ -4,39 +4,38 @@
 //! What only reads is done unasked. What may change things is done if the configuration allows it, or if the
 //! host's user agrees to that very call.
 
-mod calls;
-mod consent;
-mod host;
 mod outcome;
-mod paused;
-mod progress;
 mod report;
 mod toolbox;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use plugbay_core::{
     era::Era,
     model::{ModelError, Prompt, Reply, Stop, ToolCall, ToolResult, Turn, Usage},
     name::ServerName,
-    surface::Effect,
+    surface::{BuiltinTool, Effect},
     tokens::estimate,
 };
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep, timeout_at},
-};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use self::{
-    calls::{PlannedCall, RunningCalls},
-    host::{GatewayRequest, Host, OuterRequest},
     outcome::Outcome,
-    paused::Paused,
     report::{CallStatus, Report, RunError},
     toolbox::Toolbox,
 };
 pub use crate::agent_settings::{Agents, Limits, Terms};
-use crate::{context::RequestContext, ranking::Chosen, respond};
+use crate::{
+    context::RequestContext,
+    ranking::Chosen,
+    respond,
+    run::{
+        ActiveRun, Ending,
+        calls::{PlannedCall, RunningCalls},
+        consent,
+        host::Host,
+    },
+};
 
 /// The most that a model may say in one turn, in tokens.
 const ANSWER: u32 = 4096;
@@ -66,44 +65,20 @@ pub(crate) fn begin(context: RequestContext<'_>, agent_request: AgentRequest) {
 }
 
 fn begin_now(context: RequestContext<'_>, agent_request: AgentRequest) {
-    let (sender, gateway_requests) = mpsc::unbounded_channel();
-    let host = Host::new(OuterRequest::of(context), context.era, sender);
-    match AgentRun::prepare(host, agent_request) {
-        Ok(agent) => ActiveRun { agent: Box::pin(agent.run()), gateway_requests }.drive(context),
-        Err(why) => context.text(&Err(why)),
-    }
-}
-
-/// An agent run in progress.
-struct ActiveRun {
-    agent: Pin<Box<dyn Future<Output = Report> + Send>>,
-    /// Requests to a modern host, which pause the run until its next request.
-    gateway_requests: mpsc::UnboundedReceiver<GatewayRequest>,
-}
-
-enum RunStep {
-    Finished(Report),
-    AsksHost(Paused),
-}
-
-impl ActiveRun {
-    /// Drives the run until it finishes or needs an answer of the host.
-    fn drive(self, context: RequestContext<'_>) {
-        context.later(self.next(), |context, next| match next {
-            RunStep::Finished(report) => {
-                let (blocks, failed) = (report.content(), report.has_failed());
-                context.answer(respond::tool_content(context.request.id(), context.era, &blocks, failed));
-            }
-            RunStep::AsksHost(paused) => paused::pause(context, paused),
-        });
-    }
-
-    async fn next(mut self) -> RunStep {
-        tokio::select! {
-            report = &mut self.agent => RunStep::Finished(report),
-            Some(request) = self.gateway_requests.recv() => RunStep::AsksHost(Paused { request, run: self }),
+    let run = |host| async move {
+        match AgentRun::prepare(host, agent_request) {
+            Ok(agent) => ending(agent.run().await),
+            Err(why) => Box::new(move |context: RequestContext<'_>| context.text(&Err(why))),
         }
-    }
+    };
+    ActiveRun::new(context, run).drive(context);
+}
+
+fn ending(report: Report) -> Ending {
+    Box::new(move |context| {
+        let (blocks, failed) = (report.content(), report.has_failed());
+        context.answer(respond::tool_content(context.request.id(), context.era, &blocks, failed));
+    })
 }
 
 struct AgentRun {
@@ -295,7 +270,7 @@ impl AgentRun {
             }
             self.report_progress(&format!("calling {}", planned_call.tool));
             self.report.begun(line);
-            running.begin(at, line, planned_call, &self.host.outer);
+            running.begin((at, line), planned_call, &self.host.outer);
             if !together {
                 self.gather(&mut running, &mut results).await?;
             }
@@ -308,12 +283,12 @@ impl AgentRun {
     /// Waits for all running calls. At the deadline they are cancelled.
     async fn gather(
         &mut self,
-        running: &mut RunningCalls,
+        running: &mut RunningCalls<(usize, usize)>,
         results: &mut [Option<Outcome>],
     ) -> Result<(), RunError> {
         let late = |_| RunError::Time(self.terms.limits.time);
-        while let Some((at, line, outcome)) = timeout_at(self.deadline, running.next()).await.map_err(late)? {
-            results[at] = Some(self.report.done(line, outcome));
+        while let Some(((at, line), end)) = timeout_at(self.deadline, running.next()).await.map_err(late)? {
+            results[at] = Some(self.report.done(line, Outcome::of(end)));
         }
         Ok(())
     }
@@ -342,7 +317,12 @@ impl AgentRun {
     async fn consent(&mut self, planned_call: &PlannedCall) -> Result<(), String> {
         self.report_progress(&format!("asking whether {} may be called", planned_call.tool));
         let begun = Instant::now();
-        let answer = consent::obtain(planned_call, &mut self.host).await;
+        let remedy = match planned_call.effect {
+            Effect::Destroys => "naturalLanguage.allowDestructive",
+            Effect::Reads | Effect::Writes => "naturalLanguage.allowWrites",
+        };
+        let by = BuiltinTool::NaturalLanguage;
+        let answer = consent::obtain(planned_call, &mut self.host, by, remedy).await;
         self.deadline += begun.elapsed();
         answer
     }

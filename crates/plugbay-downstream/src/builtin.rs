@@ -2,6 +2,7 @@
 
 mod activate;
 mod call_arguments;
+mod code;
 pub(crate) mod prompts;
 pub(crate) mod read_result;
 mod search;
@@ -86,6 +87,7 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
             Ok(wanted) => return agent::begin(context, wanted),
             Err(reply) => Err(reply),
         },
+        BuiltinTool::RunCode => return code::begin(context),
         BuiltinTool::Status | BuiltinTool::Overview => {
             let is_large = snapshot.tool_index.is_large();
             return context.text_made(is_large, |session| Ok(activate::overview(session)));
@@ -156,7 +158,7 @@ fn described(session: &Session, snapshot: &Snapshot, names: &[String]) -> Reply 
 
 /// The definition of a tool, and below it the shape of its results, if that is known.
 fn with_shape(mut definition: String, session: &Session, snapshot: &Snapshot, target: &Target) -> String {
-    let shape = session.gateway().shapes.line(&target.server, &snapshot.catalog, &target.tool);
+    let shape = session.gateway().usage.shapes.line(&target.server, &snapshot.catalog, &target.tool);
     definition.extend(shape.map(|shape| format!("\n{shape}")));
     definition
 }

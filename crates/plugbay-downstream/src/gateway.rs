@@ -9,6 +9,7 @@ use plugbay_core::{
     learned_shapes::LearnedShapes,
     name::ServerName,
     scope::SessionKey,
+    script::Scripts,
     search::EmbeddingTable,
     surface::{Learned, LiveSettings, Snapshot},
     usage_counts::UsageCounts,
@@ -48,23 +49,25 @@ pub struct Gateway {
     pub agents: Arc<Agents>,
     /// The threads for answers that take long.
     pub workers: Arc<Workers>,
-    /// The shapes of results, learned from a few of each tool.
-    pub shapes: Arc<LearnedShapes>,
     /// Results that were too large for their hosts, and filters over them.
     pub results: Arc<Results>,
+    /// Runs the scripts of models.
+    pub scripts: Arc<dyn Scripts>,
     /// Gives each session servers of its own; `None`: all sessions have the same.
     pub session_views: Option<SessionViews>,
     /// The sender of the requests; over HTTP each session has its own.
     pub principal: Principal,
 }
 
-/// Which tools are used.
+/// Which tools are used, and what is learned of them.
 #[derive(Clone)]
 pub struct ToolUsage {
     /// Counts the tools that are used, if the settings want it.
     pub counts: Arc<UsageCounts>,
     /// The tools used most so far, for a new conversation.
     pub learned: Arc<dyn Fn() -> Arc<Learned> + Send + Sync>,
+    /// The shapes of results, learned from a few of each tool.
+    pub shapes: Arc<LearnedShapes>,
 }
 
 /// What becomes known of hosts.

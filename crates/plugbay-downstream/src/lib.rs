@@ -30,6 +30,7 @@ pub mod remembered_searches;
 mod respond;
 mod results;
 mod route;
+mod run;
 mod sampling;
 #[cfg(test)]
 mod scripted;

@@ -36,6 +36,8 @@ pub(crate) struct Outbox {
     answers_only: bool,
     /// The outbox of the outer request, which takes the server requests of this one.
     outer: Option<Arc<Outbox>>,
+    /// It takes results whole: nobody wants an outline.
+    takes_whole: bool,
     /// Why plugbay itself answered with an error, for a transport that says it in another form.
     refusal: OnceLock<Refusal>,
     /// Counts the queued bytes; none if there is only one host.
@@ -94,6 +96,15 @@ impl Outbox {
             budget: outer.budget.clone(),
             ..Self::default()
         }
+    }
+
+    /// The same for results that stay whole, however large they are.
+    pub(crate) fn taking_whole_results(self) -> Self {
+        Self { takes_whole: true, ..self }
+    }
+
+    pub(crate) fn takes_whole(&self) -> bool {
+        self.takes_whole
     }
 
     pub(crate) fn outer(&self) -> Option<&Arc<Self>> {

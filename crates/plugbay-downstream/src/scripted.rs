@@ -1,6 +1,8 @@
 //! Scripted servers for tests, and the messages of hosts.
 #![allow(clippy::large_enum_variant, reason = "a handful of events per test")]
 
+mod scripts;
+
 use std::{
     collections::BTreeSet,
     fmt::Display,
@@ -54,14 +56,14 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
         tickets: Arc::new(Tickets::default()),
         host_registry: Arc::default(),
         suspended: Arc::default(),
-        usage: ToolUsage { counts: Arc::default(), learned: Arc::new(Arc::default) },
+        usage: ToolUsage { counts: Arc::default(), learned: Arc::new(Arc::default), shapes: Arc::default() },
         connected_hosts: ConnectedHosts::default(),
         table: || None,
         ranker: Arc::default(),
         agents: Arc::default(),
         workers: Arc::default(),
-        shapes: Arc::default(),
         results: Arc::new(Results::new(std::env::temp_dir(), Arc::new(ScriptedFilters))),
+        scripts: Arc::new(scripts::ScriptedScripts::default()),
         host_events: HostEvents {
             opened: Arc::default(),
             declared: Arc::new(|_| ()),

@@ -8,6 +8,7 @@ mod login_tests;
 mod models;
 mod results;
 mod scopes;
+pub(crate) mod scripts;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -191,14 +192,15 @@ impl App {
             usage: ToolUsage {
                 counts: Arc::clone(&usage.counts),
                 learned: Arc::clone(&usage).learned(publisher.snapshots()),
+                shapes: Arc::clone(&shapes.learned),
             },
             connected_hosts: ConnectedHosts::default(),
             table: embeddings::table,
             ranker: Arc::new(Ranker::remembering(&usage.search_memory.searches)),
             agents: Arc::default(),
             workers: Arc::default(),
-            shapes: Arc::clone(&shapes.learned),
             results,
+            scripts: scripts::sandboxed(&program),
             session_views: sessions.clone().map(views),
             principal: Principal::observed_by(telemetry.clone().map(|telemetry| telemetry as _)),
         };

@@ -64,6 +64,9 @@ pub struct Profile {
     /// Where a result has both text and structured content, what its model sees.
     #[serde(default)]
     pub shows: Shows,
+    /// It refuses a result without structured content whose first text is JSON, but no object.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refuses_bare_json: bool,
     /// A gateway itself: it lists every tool, whatever the modes are, and chooses a mode for its own hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gateway: bool,
@@ -152,7 +155,7 @@ impl Profile {
         let longest = match mode {
             Mode::All if self.code_mode => 0,
             Mode::All => LONGEST_INSTRUCTIONS_OF_ALL,
-            Mode::Search | Mode::Activate | Mode::Suite => LONGEST_INSTRUCTIONS,
+            Mode::Search | Mode::Activate | Mode::Suite | Mode::Code => LONGEST_INSTRUCTIONS,
         };
         self.limits.instructions.unwrap_or(usize::MAX).min(longest)
     }

@@ -134,7 +134,7 @@ impl State {
         }
         let shown = match snapshot.mode_of(server, view) {
             Mode::All => true,
-            Mode::Search | Mode::Suite => false,
+            Mode::Search | Mode::Suite | Mode::Code => false,
             Mode::Activate => view.active.has_server(server),
         };
         match snapshot.catalog.get(server) {

@@ -19,10 +19,12 @@ pub enum BuiltinTool {
     NaturalLanguage,
     /// Reads parts of a stored result.
     ReadResult,
+    /// Runs a script that calls tools.
+    RunCode,
 }
 
 impl BuiltinTool {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Search,
         Self::Describe,
         Self::Execute,
@@ -34,6 +36,7 @@ impl BuiltinTool {
         Self::Overview,
         Self::NaturalLanguage,
         Self::ReadResult,
+        Self::RunCode,
     ];
 
     pub fn name(self) -> &'static str {
@@ -49,6 +52,7 @@ impl BuiltinTool {
             Self::Overview => "gateway_status",
             Self::NaturalLanguage => "natural_language",
             Self::ReadResult => "read_result",
+            Self::RunCode => "run_code",
         }
     }
 
@@ -98,6 +102,9 @@ impl BuiltinTool {
             }
             Self::ReadResult => {
                 r#"{"name":"read_result","description":"Read of a stored result: values by jq, lines (\"10-50\"), matching lines (grep), or a page.","inputSchema":{"type":"object","properties":{"result":{"type":"string"},"jq":{"type":"string"},"lines":{"type":"string"},"grep":{"type":"string"},"page":{"type":"integer"},"budget":{"type":"integer","description":"tokens"}},"required":["result"]},"annotations":{"readOnlyHint":true}}"#
+            }
+            Self::RunCode => {
+                r#"{"name":"run_code","description":"Run JavaScript that makes several calls and returns only what you need. `await tools.server.tool({…})` gives the value or throws ToolError; Promise.all works; also search(query), describe(name), help(), input, results[\"r_…\"], console.log. No network, files or timers.","inputSchema":{"type":"object","properties":{"code":{"type":"string"},"input":{},"resume":{"type":"string"},"dry_run":{"type":"boolean"}}},"_meta":{"anthropic/alwaysLoad":true}}"#
             }
         }
     }

@@ -15,6 +15,8 @@ use crate::{
 
 /// Beside the three tools of activate mode, which are to cost next to nothing, however many servers there are.
 const LONGEST_BESIDE_SWITCHES: usize = 440;
+/// The same beside the two of code mode.
+const LONGEST_BESIDE_SCRIPTS: usize = 260;
 /// One server's line, as long as there is room for all; less if there are many.
 const LINES: [usize; 5] = [240, 160, 110, 80, SHORTEST_LINE];
 const SHORTEST_LINE: usize = 60;
@@ -49,6 +51,11 @@ const SEARCH: How = How {
 const SPLIT: How = How {
     several: "Several MCP servers behind one. Find their tools with search_tools, call them with execute_tool, those marked [reads] with execute_read_tool.",
     one: "One MCP server behind plugbay. Find its tools with search_tools, call them with execute_tool, those marked [reads] with execute_read_tool.",
+};
+
+const CODE: How = How {
+    several: "Several MCP servers behind one. Find their tools with search_tools, call them in run_code.",
+    one: "One MCP server behind plugbay. Find its tools with search_tools, call them in run_code.",
 };
 
 const ACTIVATE: How = How {
@@ -99,6 +106,7 @@ fn problems(snapshot: &Snapshot, longest: usize) -> String {
 
 fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) -> String {
     let how = listing.map_or(UNDECIDED, |listing| match listing {
+        listing if listing.is_for_scripts() => CODE,
         listing if listing.is_searchable() && snapshot.layout.split => SPLIT,
         listing if listing.is_searchable() => SEARCH,
         listing if listing.is_switchable() => ACTIVATE,
@@ -121,7 +129,11 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
     };
     let servers: Vec<_> = snapshot.servers().into_iter().map(purpose).collect();
     let switched = listing.is_some_and(|listing| listing.is_switchable() && !listing.is_searchable());
-    let longest = if switched { longest.min(LONGEST_BESIDE_SWITCHES) } else { longest };
+    let longest = match listing {
+        Some(listing) if listing.is_for_scripts() => longest.min(LONGEST_BESIDE_SCRIPTS),
+        _ if switched => longest.min(LONGEST_BESIDE_SWITCHES),
+        _ => longest,
+    };
     let how = shortened(if servers.len() == 1 { how.one } else { how.several }, longest);
     let lines = lines(&servers, longest.saturating_sub(how.len()));
     how + &lines

@@ -142,6 +142,11 @@ impl Listing {
         self.families.search
     }
 
+    /// Whether tools that were found are called by scripts only.
+    pub fn is_for_scripts(&self) -> bool {
+        self.families.only_code
+    }
+
     /// Whether every tool is in sight, and none has to be found first.
     pub fn is_plain(&self) -> bool {
         !self.is_searchable() && !self.is_switchable() && !self.has_suites()
@@ -216,7 +221,7 @@ impl View {
     /// How a host of this kind looks at the gateway in a mode.
     pub fn of(host: &Profile, mode: Mode) -> Self {
         Self {
-            mode,
+            mode: if mode == Mode::Code && host.code_mode { Mode::All } else { mode },
             deaf: !host.lists_again,
             defers: host.defers_from.is_some(),
             name_limit: host.limits.name,
@@ -229,7 +234,11 @@ impl View {
 
     /// The mode of a server for this host; `own` is the server's own mode.
     pub fn mode_for(&self, own: Option<Mode>) -> Mode {
-        if self.whole { Mode::All } else { own.unwrap_or(self.mode) }
+        match own.unwrap_or(self.mode) {
+            _ if self.whole => Mode::All,
+            Mode::Code if self.identifiers => Mode::All, // it runs code itself
+            mode => mode,
+        }
     }
 
     /// What was pinned or switched on was not meant to be hidden again by the host.
@@ -252,7 +261,7 @@ impl View {
             let exposure = snapshot.layout.exposures.get(server).unwrap_or(&plain);
             let by_mode = match self.mode_for(exposure.mode) {
                 Mode::All => true,
-                Mode::Search | Mode::Suite => false,
+                Mode::Search | Mode::Suite | Mode::Code => false,
                 Mode::Activate => self.active.has_server(server),
             };
             let pinned = || !exposure.pin.is_empty() || self.learned.contains_key(server);
@@ -266,7 +275,7 @@ impl View {
             _ if self.pins(found) => true,
             _ if self.apps && found.has_page() && found.is_for_model() => true,
             Mode::All => true,
-            Mode::Search | Mode::Suite => false,
+            Mode::Search | Mode::Suite | Mode::Code => false,
             Mode::Activate => {
                 self.active.has(server, &found.target.tool) && catalog.failure(server).is_none()
             }
@@ -276,9 +285,15 @@ impl View {
 
 /// Which of the gateway's own tools a model needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a family of tools")]
 struct Families {
+    /// Tools have to be searched for.
     search: bool,
+    /// Those that are found are called by scripts only.
+    only_code: bool,
     activate: bool,
+    /// The host's model is shown the tool that runs scripts.
+    code: bool,
 }
 
 impl Families {
@@ -291,11 +306,17 @@ impl Families {
             let modes = layout.exposures.values().map(|exposure| view.mode_for(exposure.mode));
             layout.exposures.is_empty() && view.mode == mode || modes.into_iter().any(|one| one == mode)
         };
-        Self { search: has(Mode::Search), activate: has(Mode::Activate) }
+        let (searched, scripted) = (has(Mode::Search), has(Mode::Code));
+        Self {
+            search: searched || scripted,
+            only_code: scripted && !searched,
+            activate: has(Mode::Activate),
+            code: scripted || layout.settings.code.offered && !view.identifiers && !view.whole,
+        }
     }
 
     fn is_none(self) -> bool {
-        !self.search && !self.activate
+        !self.search && !self.activate && !self.code
     }
 
     /// Those that are shown; the others are for whoever asks for them in the configuration.
@@ -306,12 +327,14 @@ impl Families {
             listed.extend([BuiltinTool::Activate, BuiltinTool::Deactivate, BuiltinTool::Overview]);
         }
         if self.search {
-            listed.extend([BuiltinTool::Search, BuiltinTool::Describe]);
+            listed.push(BuiltinTool::Search);
+            listed.extend((!self.only_code).then_some(BuiltinTool::Describe));
         }
-        if self.search || self.activate && view.deaf {
+        if self.search && !self.only_code || self.activate && view.deaf {
             listed.push(BuiltinTool::Execute);
             listed.extend(layout.split.then_some(BuiltinTool::Read));
         }
+        listed.extend(self.code.then_some(BuiltinTool::RunCode));
         if self.search && layout.admin_tools {
             listed.extend([BuiltinTool::Status, BuiltinTool::Refresh]);
         }
@@ -340,6 +363,7 @@ impl Families {
         if self.activate {
             callable.extend([BuiltinTool::Activate, BuiltinTool::Deactivate]);
         }
+        callable.extend((self.code || layout.settings.code.offered).then_some(BuiltinTool::RunCode));
         // Whose host cannot have it is told why.
         callable.extend((layout.agents != AgentAccess::Nobody).then_some(BuiltinTool::NaturalLanguage));
         callable

@@ -46,7 +46,7 @@ pub use problem::Problem;
 pub use prompts::BuiltinPrompt;
 pub use resources::{Place, Resources};
 pub use search::ToolIndex;
-pub use settings::{DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
+pub use settings::{CodeSettings, DEFAULT_MESSAGE_LIMIT, DEFAULT_SEARCH_LIMIT, LiveSettings};
 pub use skills::{Skill, SkillPage, SkillPlace, Skills};
 pub use spelling::Spelled;
 pub use tool_list::ToolList;
@@ -302,7 +302,7 @@ impl Snapshot {
         let is_known = |server| self.catalog.get(server).is_some() || self.catalog.failure(server).is_some();
         let stays_hidden = |(server, exposure): (&ServerName, &Exposure)| {
             let hidden = match self.mode_of(server, view) {
-                Mode::Search => true,
+                Mode::Search | Mode::Code => true,
                 Mode::Activate => !view.active.has_server(server),
                 Mode::All | Mode::Suite => false,
             };

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use super::Effect;
 use crate::{arguments, limit::CallLimits};
 
 /// The longest message accepted, in bytes, unless the configuration says otherwise.
 pub const DEFAULT_MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+/// After so long a run is stopped: many hosts give up after a minute.
+pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(50);
 /// How many tools a search shows, unless the configuration says otherwise.
 pub const DEFAULT_SEARCH_LIMIT: usize = 5;
 
@@ -26,6 +29,25 @@ pub struct LiveSettings {
     pub list_wait: Duration,
     /// How long calls in flight may go on at the end of a gateway; `None`: as the transport has it.
     pub drain: Option<Duration>,
+    pub code: CodeSettings,
+}
+
+/// How scripts of models are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeSettings {
+    /// `run_code` is offered in every mode, to hosts that run no code themselves.
+    pub offered: bool,
+    /// The strongest effect of calls that need no consent.
+    pub unasked: Effect,
+    /// A run is stopped after so long, and goes on in another request: hosts give up.
+    pub patience: Duration,
+}
+
+impl Default for CodeSettings {
+    /// Hosts show the script to their users, and ask as they do for other calls.
+    fn default() -> Self {
+        Self { offered: false, unasked: Effect::Destroys, patience: DEFAULT_PATIENCE }
+    }
 }
 
 impl Default for LiveSettings {
@@ -38,6 +60,7 @@ impl Default for LiveSettings {
             call_limits: CallLimits::default(),
             list_wait: Duration::ZERO,
             drain: None,
+            code: CodeSettings::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr_iter};
 
 use super::{HiddenKinds, kind, marks};
-use crate::wire::{Cursor, ScanError, Span, Walk, string_value};
+use crate::wire::{Cursor, ScanError, Span, Unescaped, Walk, string_value};
 
 /// A definition without hidden characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,60 +169,28 @@ pub(crate) fn string_start(text: &[u8], limit: usize) -> (String, bool) {
 
 /// The text of a JSON string that is given without its quotes, whatever its escapes say.
 pub(crate) fn string_text(text: &[u8]) -> Cow<'_, str> {
-    let Some(first) = memchr(b'\\', text) else { return String::from_utf8_lossy(text) };
-    // Nothing becomes longer than its escape. Eight bytes are written at a time, of which some may not count.
-    let mut out = vec![0; text.len() + 8];
-    out[..first].copy_from_slice(&text[..first]);
-    let (mut at, mut end) = (first, first);
-    while at < text.len() {
-        if let Some(eight) = text[at..].first_chunk::<8>().filter(|_| text.len() - at >= 10) {
-            out[end..end + 8].copy_from_slice(eight);
-            let plain = plain_bytes(u64::from_le_bytes(*eight));
-            if plain == 8 {
-                (at, end) = (at + 8, end + 8);
-                continue;
-            }
-            let byte = SHORT_ESCAPES[usize::from(text[at + plain + 1])];
-            (at, end) = (at + plain, end + plain);
-            if byte != 0 {
-                out[end] = byte;
-                (at, end) = (at + 2, end + 1);
-                continue;
-            }
-        } else if text[at] != b'\\' {
-            out[end] = text[at];
-            (at, end) = (at + 1, end + 1);
+    if memchr(b'\\', text).is_none() {
+        return String::from_utf8_lossy(text);
+    }
+    let mut read = Unescaped::new(text);
+    loop {
+        read.pass_short_escapes();
+        let Some(byte) = text.get(read.at) else { break };
+        if *byte != b'\\' {
+            read.out[read.end] = *byte;
+            (read.at, read.end) = (read.at + 1, read.end + 1);
             continue;
         }
-        let (char, length) = escape(&text[at..]);
+        let (char, length) = escape(&text[read.at..]);
         let char = if char == LONE_HALF { char::REPLACEMENT_CHARACTER } else { char };
-        end += char.encode_utf8(&mut out[end..]).len();
-        at += length;
+        read.end += char.encode_utf8(&mut read.out[read.end..]).len();
+        read.at += length;
     }
-    out.truncate(end);
+    read.out.truncate(read.end);
     Cow::Owned(
-        String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        String::from_utf8(read.out)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
     )
-}
-
-/// By the letter behind a backslash: the byte that both stand for. The others are 0.
-static SHORT_ESCAPES: [u8; 256] = {
-    let mut bytes = [0; 256];
-    let pairs = [b"\"\"", b"\\\\", b"//", b"n\n", b"t\t", b"r\r", b"b\x08", b"f\x0c"];
-    let mut at = 0;
-    while at < pairs.len() {
-        bytes[pairs[at][0] as usize] = pairs[at][1];
-        at += 1;
-    }
-    bytes
-};
-
-/// How many of eight bytes come before a backslash.
-fn plain_bytes(eight: u64) -> usize {
-    const ONES: u64 = u64::MAX / 0xff;
-    let marked = eight ^ (ONES * u64::from(b'\\'));
-    // Borrows go upwards, so the lowest mark is always right.
-    (marked.wrapping_sub(ONES) & !marked & ONES << 7).trailing_zeros() as usize / 8
 }
 
 /// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair of

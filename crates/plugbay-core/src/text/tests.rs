@@ -258,6 +258,10 @@ proptest! {
         let slashes = plain[1..plain.len() - 1].replace('/', "\\/");
         for json in [&plain[1..plain.len() - 1], &escaped, &slashes] {
             prop_assert_eq!(definition::string_text(json.as_bytes()), text.as_str(), "{}", json);
+            // Over several blocks, and from any place of the first.
+            let before = "x".repeat(text.len());
+            let (long, expected) = (format!("{before}{}", json.repeat(8)), format!("{before}{}", text.repeat(8)));
+            prop_assert_eq!(definition::string_text(long.as_bytes()), expected);
         }
     }
 }

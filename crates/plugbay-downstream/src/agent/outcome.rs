@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::report::CallStatus;
+use crate::run::calls::CallEnd;
 
 /// So much of a result is read by the model, in characters.
 const LONGEST: usize = 20_000;
@@ -53,6 +54,13 @@ impl Outcome {
     pub(super) fn refused(why: &str) -> Self {
         let text = format!("The call was not made: {why}");
         Self { text, status: CallStatus::Refused(why.to_owned()), shown: Vec::new() }
+    }
+
+    pub(super) fn of(end: CallEnd) -> Self {
+        match end {
+            CallEnd::Result(result) => Self::read(&result),
+            CallEnd::Failed(why) => Self::failed(&why),
+        }
     }
 
     /// It was made, and there is no result.

@@ -159,6 +159,7 @@ fn listed_elsewhere(mode: Mode) -> Option<&'static str> {
         Mode::Activate => None,
         Mode::All => Some("always in the list"),
         Mode::Search => Some("found with search_tools"),
+        Mode::Code => Some("found with search_tools, and called in run_code"),
         Mode::Suite => Some("a tool of its own, which tells what it has"),
     }
 }

@@ -36,7 +36,8 @@ impl<'a> Arguments<'a> {
         self.find(key).is_some()
     }
 
-    fn raw(&self, key: &str) -> Option<&'a [u8]> {
+    /// Raw JSON.
+    pub(super) fn raw(&self, key: &str) -> Option<&'a [u8]> {
         self.find(key).map(|(bytes, span)| &bytes[span])
     }
 

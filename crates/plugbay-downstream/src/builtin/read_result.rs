@@ -184,7 +184,7 @@ impl Reading {
             }
             let handle = Results::new_handle()?;
             let Outline { text: outline, .. } = outline::outline(&text, OUTLINE_TOKENS);
-            store.put(handle, &tool, text_result(&text))?;
+            store.put(handle, &tool, &text_result(&text))?;
             let cut = if cut { " The filter gives even more: these are its first values." } else { "" };
             Some(format!(
                 "{outline}\nThese values are more than fits, and a result of their own: \"{handle}\".{cut}"

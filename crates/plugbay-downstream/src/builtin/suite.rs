@@ -168,7 +168,7 @@ fn introspected(
     let full = *detail || !names.is_empty();
     let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
     let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
-    let on_results = |tool: &str| session.gateway().shapes.line(server, &snapshot.catalog, tool);
+    let on_results = |tool: &str| session.gateway().usage.shapes.line(server, &snapshot.catalog, tool);
     let wanted = Wanted { full, tools, most };
     let mut text = suite::introspect_with(server, snapshot, &wanted, &on_results);
     if agents {

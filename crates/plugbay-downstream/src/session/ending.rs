@@ -78,6 +78,7 @@ impl Session {
         self.end_subscriptions();
         if !self.gateway.principal.lasts {
             self.gateway.results.forget(self.result_owner());
+            self.gateway.suspended.stopped_runs.forget(self.result_owner());
         }
         self.outbox.close();
     }

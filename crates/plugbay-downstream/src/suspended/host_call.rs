@@ -124,7 +124,7 @@ impl HostCall {
             subject: None,
             url_elicitation: false,
             role: route.role.clone(),
-            fit: Fit::of(session, request, route),
+            fit: if sink.takes_whole() { None } else { Fit::of(session, request, route) },
             observed,
         }
     }

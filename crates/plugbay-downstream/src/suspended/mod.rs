@@ -3,6 +3,7 @@
 mod fit;
 mod host_call;
 mod observed;
+mod stopped_runs;
 mod task_fits;
 
 use std::{
@@ -27,9 +28,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub(crate) use self::{host_call::HostCall, observed::Observed};
+pub(crate) use self::{host_call::HostCall, observed::Observed, stopped_runs::RunId};
 use self::{
     host_call::{answers, split},
+    stopped_runs::StoppedRuns,
     task_fits::TaskFits,
 };
 use crate::{
@@ -42,7 +44,7 @@ use crate::{
     session::Session,
 };
 
-/// An agent run that waits for its modern host to come back.
+/// A run that waits for its modern host to come back.
 pub(crate) trait PausedRun: Send {
     /// Goes on in the host's next request, with the host's answer if it brought one.
     fn resume(self: Box<Self>, context: RequestContext<'_>, answer: Option<Bytes>);
@@ -58,6 +60,8 @@ pub struct SuspendedCalls {
     earlier: Notify,
     /// How the calls were made whose tasks are not over.
     task_fits: TaskFits,
+    /// Runs that go on in a later request.
+    pub(crate) stopped_runs: StoppedRuns,
 }
 
 #[derive(Default)]
@@ -74,6 +78,7 @@ impl Default for SuspendedCalls {
             seal: Seal::new(),
             earlier: Notify::new(),
             task_fits: TaskFits::default(),
+            stopped_runs: StoppedRuns::default(),
         }
     }
 }

@@ -62,6 +62,7 @@ fn live(settings: &Settings) -> LiveSettings {
         call_limits: settings.limits.calls,
         list_wait: settings.list_wait,
         drain: settings.limits.drain,
+        code: settings.code,
     }
 }
 

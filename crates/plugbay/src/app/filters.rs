@@ -11,9 +11,13 @@ use plugbay_sandbox::{Limits, Outcome, Sandbox, SandboxFailure, Settings};
 
 /// The filters of all gateways of this process; `program` is plugbay itself.
 pub(super) fn sandboxed(program: &Path) -> Arc<dyn Filters> {
+    Arc::new(SandboxedFilters(sandbox(program)))
+}
+
+/// The sandbox of all gateways of this process.
+pub(super) fn sandbox(program: &Path) -> Sandbox {
     static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
-    let sandbox = SANDBOX.get_or_init(|| Sandbox::new(Settings::new(program.to_owned())));
-    Arc::new(SandboxedFilters(sandbox.clone()))
+    SANDBOX.get_or_init(|| Sandbox::new(Settings::new(program.to_owned()))).clone()
 }
 
 /// Runs filters in confined child processes.

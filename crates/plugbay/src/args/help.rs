@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Servers",
         &[
             "setup", "import", "add", "add-json", "get", "remove", "enable", "disable", "list", "tools",
-            "search", "forget", "call", "auth", "approve",
+            "search", "forget", "call", "run", "auth", "approve",
         ],
     ),
     (

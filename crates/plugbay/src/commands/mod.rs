@@ -21,6 +21,7 @@ pub mod permissions;
 pub mod place;
 pub mod plugin;
 pub mod remove;
+pub mod run;
 pub mod schema;
 pub mod search;
 pub mod serve;

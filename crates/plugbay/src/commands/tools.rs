@@ -167,9 +167,8 @@ fn note_modes(context: &Context, snapshot: &Snapshot) {
 }
 
 fn parse_mode(text: &str) -> Result<Mode, String> {
-    let modes = [Mode::All, Mode::Suite, Mode::Search, Mode::Activate];
-    let found = modes.into_iter().find(|mode| mode.to_string() == text);
-    found.ok_or_else(|| "the modes are all, suite, search and activate".to_owned())
+    let found = super::tokens::MODES.into_iter().find(|mode| mode.to_string() == text);
+    found.ok_or_else(|| "the modes are all, suite, search, activate and code".to_owned())
 }
 
 /// Starts the servers that are not in the cache; returns those that are still unknown.

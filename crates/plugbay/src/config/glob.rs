@@ -3,12 +3,17 @@
 //! A pattern is walked step by step, so that only folders are listed in which something is left open.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use globset::{GlobBuilder, GlobMatcher};
+use jsonc_parser::{ast::Value, common::Ranged};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::{read::Read, report::Report};
 
 /// Looking for servers must not take longer than anybody notices.
 const MOST_FOLDERS: usize = 2_000;
@@ -228,5 +233,36 @@ mod tests {
         ] {
             assert_eq!(Pattern::parse(pattern).unwrap_err(), reason, "{pattern}");
         }
+    }
+}
+
+/// Files by a pattern.
+#[derive(Debug, Clone)]
+pub(super) struct Pathname(pub(super) Pattern);
+
+impl Read for Pathname {
+    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
+        match Pattern::parse(&String::read(value, report)?) {
+            Ok(pattern) => Some(Self(pattern)),
+            Err(reason) => {
+                let help = "write a path with `*` for any characters: \"mcps/*/.mcp.json\"";
+                report.invalid(value.range(), &format!("not a valid pattern: {reason}"), help);
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for Pathname {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Pathname".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
     }
 }

@@ -12,6 +12,7 @@ use plugbay_core::{
     name::{self, ServerName},
     profile::{Limits as HostLimits, Profile, Profiles},
     start::Warm,
+    surface::CodeSettings,
 };
 
 use super::{
@@ -119,6 +120,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
         split_execute: common.split_execute,
         repair: common.repair,
         learn: common.learn,
+        code: common.code,
         search,
         natural_language,
         unasked: model::unasked(used.iter().map(|(document, _)| &document.config)),
@@ -145,6 +147,7 @@ struct Common {
     split_execute: bool,
     repair: bool,
     learn: usize,
+    code: CodeSettings,
     limits: Limits,
     list_wait: Duration,
     defaults: Plugbay,
@@ -155,6 +158,7 @@ impl Common {
         let (mut mode, mut hosts) = (None, BTreeMap::new());
         let (mut admin_tools, mut split_execute, mut repair) = (false, false, true);
         let mut learn = 0;
+        let mut code = CodeSettings::default();
         let mut list_wait = LIST_WAIT;
         let (mut starts, mut drain) = (None, None);
         let mut limits = raw::Limits::default();
@@ -172,6 +176,7 @@ impl Common {
                 }
             }
             learn = config.learn.map_or(learn, |count| count.0);
+            code = config.code.as_ref().map_or(code, |choice| choice.over(code));
             repair = config.repair.unwrap_or(repair);
             list_wait = config.list_wait.map_or(list_wait, |wait| wait.0);
             drain = config.drain.map(|wait| wait.0).or(drain);
@@ -195,7 +200,7 @@ impl Common {
             drain,
         };
         let hosts = Profiles::new(hosts.into_values().collect());
-        Self { mode, hosts, admin_tools, split_execute, repair, learn, limits, list_wait, defaults }
+        Self { mode, hosts, admin_tools, split_execute, repair, learn, code, limits, list_wait, defaults }
     }
 }
 
@@ -220,6 +225,7 @@ fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) ->
         shows: said.shows.map_or(known.shows, |shows| shows.0),
         code_mode: said.code_mode.unwrap_or(known.code_mode),
         finds_by_title: said.finds_by_title.unwrap_or(known.finds_by_title),
+        refuses_bare_json: known.refuses_bare_json,
         era: said.era.map(|era| era.0).or(known.era),
         request_tokens: said.request_tokens.map(|count| count.0).or(known.request_tokens),
         ..known

@@ -11,6 +11,7 @@
 mod approve;
 mod audit;
 mod authorization;
+mod code;
 mod credentials;
 mod diagnostic;
 mod discover;
@@ -57,7 +58,7 @@ use plugbay_core::{
     profile::Profiles,
     scope::Scope,
     start::Warm,
-    surface::Effect,
+    surface::{CodeSettings, Effect},
 };
 use plugbay_telemetry::AuditSettings;
 use plugbay_upstream::spec::{DEFAULT_MESSAGE_LIMIT, ServerSpec};
@@ -98,6 +99,8 @@ pub struct Settings {
     pub repair: bool,
     /// How many of the most used tools every mode lists.
     pub learn: usize,
+    /// How scripts of models are run.
+    pub code: CodeSettings,
     pub search: SearchSettings,
     /// The model that calls tools for a sentence, if there is one.
     pub natural_language: Option<NaturalLanguage>,

@@ -9,7 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
     authorization::Guard,
-    glob,
+    code::CodeChoice,
+    glob::Pathname,
     oauth::{CommandLine, Logins, OAuthChoice, Scopes},
     pass_env::PassEnv,
     read::{At, Read, as_object, given_twice, key_range, mismatch, object},
@@ -24,7 +25,7 @@ object! {
     /// The servers of plugbay and how hosts see them. Accepts the `mcpServers` of MCP hosts.
     #[schemars(title = "plugbay configuration")]
     pub(super) struct ConfigFile {
-        /// How hosts see tools: `all` lists each as `server__tool`, `search` lists three tools that find, describe and call the others, `activate` three tools that switch servers on and off, `suite` one tool per server. `auto` chooses for each host.
+        /// How hosts see tools: `all` lists each as `server__tool`, `search` lists three tools that find, describe and call the others, `activate` three tools that switch servers on and off, `suite` one tool per server, `code` a tool that runs scripts and one that finds tools for them. `auto` chooses for each host.
         "mode" => mode: Word<Option<Mode>>,
         /// The servers by name. A name has letters, digits, `-` and single `_`, at most 32.
         "mcpServers" | "servers" | "context_servers" | "mcp_servers" | "mcp" => servers: Servers,
@@ -60,6 +61,8 @@ object! {
         "search" => search: Search,
         /// The tool `natural_language`, with which a language model calls the tools that a sentence needs.
         "naturalLanguage" => natural_language: NaturalLanguage,
+        /// The tool `run_code`, with which a model makes many calls in one script: `true`, or an object. Every mode offers it then, but not to hosts that run code themselves. Default `false`.
+        "code" => code: CodeChoice,
         /// A key for Gemini, with `${VAR}` expanded: lets Gemini rank the tools that a search finds. Better: `search.model`, and the key in `GEMINI_API_KEY`.
         "gemini_api_key" => gemini_api_key: At<String>,
         /// How long the first list of tools may wait for servers that have never connected. Default `"5s"`.
@@ -439,23 +442,6 @@ impl Read for Pattern {
     }
 }
 
-/// Files by a pattern.
-#[derive(Debug, Clone)]
-pub(super) struct Pathname(pub(super) glob::Pattern);
-
-impl Read for Pathname {
-    fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
-        match glob::Pattern::parse(&String::read(value, report)?) {
-            Ok(pattern) => Some(Self(pattern)),
-            Err(reason) => {
-                let help = "write a path with `*` for any characters: \"mcps/*/.mcp.json\"";
-                report.invalid(value.range(), &format!("not a valid pattern: {reason}"), help);
-                None
-            }
-        }
-    }
-}
-
 macro_rules! schema_like {
     ($($name:ident: $like:ty;)*) => {$(
         impl JsonSchema for $name {
@@ -496,5 +482,4 @@ schema_like! {
     Servers: BTreeMap<String, Server>;
     Argv: OneOrMany;
     Filter: Vec<String>;
-    Pathname: String;
 }

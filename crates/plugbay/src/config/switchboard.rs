@@ -6,8 +6,9 @@ use jsonc_parser::common::Range;
 use plugbay_core::exposure::Mode;
 
 use super::{
+    glob::Pathname,
     glob::Pattern,
-    raw::{ConfigFile, Entry, EntryKind, Filter, NaturalLanguage, Pathname, Plugbay, Server, Servers, Suite},
+    raw::{ConfigFile, Entry, EntryKind, Filter, NaturalLanguage, Plugbay, Server, Servers, Suite},
     read::{At, object},
     units::{Count, Limit, Milliseconds},
     word::{Detail, Word},

@@ -63,6 +63,7 @@ impl Choice for Option<Mode> {
         ("search", Some(Mode::Search)),
         ("activate", Some(Mode::Activate)),
         ("suite", Some(Mode::Suite)),
+        ("code", Some(Mode::Code)),
     ];
 }
 

@@ -63,7 +63,7 @@ fn situation(seen: &str) -> (String, Option<&str>) {
 
 /// What each host pays today, and behind plugbay in each mode.
 fn host_costs(hosts: &[HostCost], style: Style) -> String {
-    let modes = ["ALL", "SUITE", "SEARCH", "ACTIVATE"].map(Column::right);
+    let modes = ["ALL", "SUITE", "SEARCH", "ACTIVATE", "CODE"].map(Column::right);
     let columns = [Column::left("HOST"), Column::right("TODAY")].into_iter().chain(modes);
     let mut table = Table::new(columns.chain([Column::left("GETS")]).collect());
     for host in hosts {

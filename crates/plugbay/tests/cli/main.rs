@@ -13,6 +13,7 @@ mod import_gateways;
 mod list;
 mod logs;
 mod permissions;
+mod run;
 mod search;
 mod secrets;
 mod serve;

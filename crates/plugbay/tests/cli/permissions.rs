@@ -29,7 +29,7 @@ fn read_only_tools_are_allowed_and_the_rest_asked_about() {
     let hook = &settings["hooks"]["PreToolUse"][0];
     assert_eq!(
         hook["matcher"],
-        "mcp__plugbay__execute_tool|mcp__plugbay__execute_read_tool|mcp__plugbay__natural_language"
+        "mcp__plugbay__execute_tool|mcp__plugbay__execute_read_tool|mcp__plugbay__natural_language|mcp__plugbay__run_code"
     );
     let command = hook["hooks"][0]["command"].as_str().unwrap();
     assert!(command.ends_with("plugbay permissions --hook --name plugbay --allow-reading"), "{command}");
@@ -63,6 +63,31 @@ fn reading_a_stored_result_is_allowed_unless_a_rule_denies_it() {
     assert_eq!(decision(&harness, "execute_tool", &read), "allow");
     write_rules(&harness, &json!({ "permissions": { "deny": ["mcp__plugbay__read_result"] } }));
     assert_eq!(decision(&harness, "execute_tool", &read), "deny");
+}
+
+#[test]
+fn the_hook_reads_the_tools_that_a_script_names() {
+    let harness = harness();
+    let decide = |code: &str| decision(&harness, "run_code", &json!({ "code": code }));
+    assert_eq!(decide("await tools.notes.search({ query: 'x' })"), "allow", "it only reads");
+    assert_eq!(decide("await tools.notes.search({}); await tools.notes.delete({ id: 1 })"), "none");
+    assert_eq!(
+        decide("const name = 'search'; await tools.notes[name]({})"),
+        "ask",
+        "who knows what it calls?"
+    );
+    assert_eq!(decide("const all = tools; await all.notes.search({})"), "ask");
+    assert_eq!(decide("await tools.nobody.knows({})"), "ask");
+    assert_eq!(decide("let let = 1"), "none", "it will not run");
+    write_rules(
+        &harness,
+        &json!({ "permissions": { "deny": ["mcp__notes__delete"], "allow": ["mcp__calc"] } }),
+    );
+    assert_eq!(decide("await tools.calc.evaluate({}); await tools['notes']['delete']({ id: 1 })"), "deny");
+    assert_eq!(decide("await tools.notes__delete({ id: 1 })"), "deny");
+    assert_eq!(decide("await tools.calc.evaluate({ expression: '1' })"), "allow");
+    let dry = json!({ "code": "await tools.notes.delete({ id: 1 })", "dry_run": true });
+    assert_eq!(decision(&harness, "run_code", &dry), "none", "it calls nothing");
 }
 
 fn write_rules(harness: &Harness, rules: &Value) {

@@ -13,6 +13,8 @@ fn tokens_of_each_mode_are_counted_as_hosts_see_it() {
     let tokens = |seen: &str| of(seen)["tokens"].as_u64().unwrap();
     assert_eq!(of("search")["tools"], 3);
     assert!(tokens("search") + of("search")["instructions"].as_u64().unwrap() <= 260, "{counted}");
+    assert_eq!(of("code")["tools"], 2);
+    assert!(tokens("code") + of("code")["instructions"].as_u64().unwrap() <= 260, "{counted}");
     assert_eq!(of("suite")["tools"], 3);
     assert!(tokens("suite") < tokens("all"), "{counted}");
     assert_eq!(of("activate")["tools"], 3);

@@ -84,6 +84,19 @@ mod real_hosts {
     }
 }
 
+/// Tasks over six real servers, each with calls and with scripts: all answers are correct.
+mod code_mode {
+    use super::*;
+
+    tests! {
+        tasks_with_calls_and_with_code: check_script("code.sh", &[]);
+        claude_code_and_gemini_cli_run_a_script: check_script(
+            "hosts.sh",
+            &["--host", "claude-code", "--host", "gemini-cli", "--scenario", "run-code"],
+        );
+    }
+}
+
 /// OAuth logins at a real authorization server, with a real browser.
 mod logins {
     use super::*;

@@ -11,6 +11,7 @@ mod call;
 mod cancel;
 mod care;
 mod catalog;
+mod code;
 mod concurrency;
 mod daemon;
 mod dialect;

@@ -4,6 +4,7 @@ mod activate;
 mod agent;
 mod builtin;
 mod calls;
+mod code;
 mod ending;
 mod harness;
 mod hostile;

@@ -376,6 +376,37 @@ async fn a_call_that_gets_too_long_by_its_references_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn references_beyond_the_limit_of_a_message_are_not_read() {
+    let mut harness = in_mode(Mode::Search).await;
+    let handle = stored(&mut harness, &text_result(&page())).await;
+    let mut any = vec![json!({ "$result": handle }); 3];
+    any.push(json!({ "$result": handle, "jq": "endless" }));
+    let call = json!({ "name": "s__write", "arguments": { "any": any } });
+    let (told, failed) = told(&mut harness, "execute_tool", call).await;
+    assert!(failed && told.contains("the limit of a message is 100000"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jq_reads_the_json_that_the_outline_shows() {
+    let mut harness = in_mode(Mode::Search).await;
+    let rows: Vec<Value> = (0..2000).map(|n| json!({ "number": n, "title": "a ship" })).collect();
+    let rows = serde_json::to_string(&rows).unwrap();
+    let result = json!({ "content": [
+        { "type": "text", "text": "Found 2000 ships:" }, { "type": "text", "text": rows }] });
+    let answer = called(&mut harness, &result).await;
+    let outline = answer["result"]["content"][1]["text"].as_str().unwrap();
+    assert!(outline.contains(".[]: 2,000 objects"), "{outline}");
+    let call = json!({ "name": "s__write", "arguments": {
+        "any": { "$result": handle(outline), "jq": "." } } });
+    harness.say(tool_call(3, "execute_tool", &call)).await;
+    let forwarded = harness.forwarded().await;
+    assert_eq!(sent(&forwarded.text())["any"].as_array().map(Vec::len), Some(2000));
+    let answer =
+        harness.ask(tool_call(4, "read_result", &json!({ "result": handle(outline), "jq": ".[]" }))).await;
+    assert!(text(&answer).contains("JSON lines") && text(&answer).contains(".title"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_whose_reference_takes_for_ever_can_be_cancelled() {
     let mut harness = in_mode(Mode::Search).await;
     let handle = stored(&mut harness, &text_result(&page())).await;

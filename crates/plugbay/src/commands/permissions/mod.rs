@@ -9,13 +9,17 @@ use plugbay_core::{
     arguments::{self, Envelope, NoCall, ResolveTool},
     name::{self, ServerName},
     profile::Client,
+    script::ScriptError,
     surface::{BuiltinTool, Callable, Plan, Snapshot, Target, View, suite},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{CommandError, Context};
-use crate::{app::App, settings};
+use crate::{
+    app::{App, scripts},
+    settings,
+};
 use files::Places;
 use rules::{Decision, Rules};
 
@@ -72,11 +76,9 @@ async fn fragment(context: &Context, options: &PermissionsOptions) -> Result<Exi
     allow.extend(reading.map(|found| format!("{PREFIX}{entry}__{}", found.exposed)));
     let hook = json!({ "type": "command", "command": hook_command(context, options) });
     let suites = snapshot.listing.suites().map(|(exposed, _)| format!("{PREFIX}{entry}__{exposed}"));
-    let matcher: Vec<String> = [BuiltinTool::Execute, BuiltinTool::Read, BuiltinTool::NaturalLanguage]
-        .map(ours)
-        .into_iter()
-        .chain(suites)
-        .collect();
+    let callers =
+        [BuiltinTool::Execute, BuiltinTool::Read, BuiltinTool::NaturalLanguage, BuiltinTool::RunCode];
+    let matcher: Vec<String> = callers.map(ours).into_iter().chain(suites).collect();
     context.output.json(&json!({
         "permissions": { "allow": allow },
         "hooks": { "PreToolUse": [{ "matcher": matcher.join("|"), "hooks": [hook] }] },
@@ -114,6 +116,7 @@ async fn hook(
     let snapshot = seen_by_claude(context).await?;
     let rules = places.rules(&input.cwd);
     let decided = match called(&input, &snapshot, entry) {
+        Called::Script(code) => decide_script(context, &rules, &snapshot, code, options).await,
         Called::Nothing => None,
         Called::Tool(name) => decide(&rules, &snapshot, &name, options),
         Called::ReadResult => Some(decide_reading(&rules, entry)),
@@ -146,6 +149,8 @@ enum Called {
     /// offers depend on the environment.
     Unclear(Vec<String>),
     Anything,
+    /// The tools that a script calls.
+    Script(String),
 }
 
 /// The tool that will be called, read as those that call it read it: a model may write its name in many ways.
@@ -153,6 +158,7 @@ fn called(input: &HookInput, snapshot: &Snapshot, entry: &str) -> Called {
     let tool = input.tool_name.strip_prefix(&format!("{PREFIX}{entry}__")).unwrap_or_default();
     let suite = match (BuiltinTool::named(tool), snapshot.listing.plan(tool)) {
         (Some(BuiltinTool::NaturalLanguage), _) => return Called::Anything,
+        (Some(BuiltinTool::RunCode), _) => return called_by_script(&input.tool_input),
         (_, Plan::Suite(server)) => Some(server),
         _ => None,
     };
@@ -180,6 +186,51 @@ fn called(input: &HookInput, snapshot: &Snapshot, entry: &str) -> Called {
         (Err(_), names) if names.is_empty() => Called::Nothing,
         (Err(_), names) => Called::Unclear(names),
     }
+}
+
+/// A run that goes on was permitted when it began, and a dry run calls nothing.
+fn called_by_script(input: &Value) -> Called {
+    match input["code"].as_str() {
+        Some(code) if input["dry_run"] != true => Called::Script(code.to_owned()),
+        _ => Called::Nothing,
+    }
+}
+
+/// Applies the rules to every tool that the script names. If it may call others, the user is asked.
+async fn decide_script(
+    context: &Context,
+    rules: &Rules,
+    snapshot: &Snapshot,
+    code: String,
+    options: &PermissionsOptions,
+) -> Option<(Decision, String)> {
+    let reach = match scripts::sandboxed(&context.environment.program).reach(code).await {
+        Ok(reach) => reach,
+        // It will fail in the same way before it calls anything.
+        Err(ScriptError::Wrong { .. }) => return None,
+        Err(error) => return Some((Decision::Ask, format!("the script cannot be read: {error}"))),
+    };
+    let mut decisions: Vec<Option<(Decision, String)>> = Vec::new();
+    for (server, tool) in &reach.tools {
+        decisions.push(if let Some(meant) = snapshot.executable(tool, server.as_deref()) {
+            decide(rules, snapshot, &meant.name, options)
+        } else {
+            let written = server.as_ref().map(|server| format!("{server}{}{tool}", name::JOINT));
+            let names: Vec<String> = written.into_iter().chain([tool.clone()]).collect();
+            Some(decide_unclear(rules, &names, &options.entry))
+        });
+    }
+    if !reach.is_complete {
+        decisions.push(Some((Decision::Ask, "the script does not name all tools that it calls".to_owned())));
+    }
+    strictest(&decisions)
+}
+
+/// One denial denies, one question asks, and only what is allowed everywhere is allowed.
+fn strictest(decisions: &[Option<(Decision, String)>]) -> Option<(Decision, String)> {
+    let is = |wanted: Decision| decisions.iter().flatten().find(|(decision, _)| *decision == wanted).cloned();
+    let allowed = || decisions.iter().all(Option::is_some).then(|| is(Decision::Allow)).flatten();
+    is(Decision::Deny).or_else(|| is(Decision::Ask)).or_else(allowed)
 }
 
 /// The call that gave the result was allowed.

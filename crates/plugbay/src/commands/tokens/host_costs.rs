@@ -87,7 +87,7 @@ impl Definitions {
         let can_use = |mode: Mode| match mode {
             Mode::All => profile.limits.tools.is_none_or(|most| self.tools <= most),
             Mode::Activate => profile.lists_again,
-            Mode::Search | Mode::Suite => true,
+            Mode::Search | Mode::Suite | Mode::Code => true,
         };
         let cost = |mode| ModeCost { mode, tokens: can_use(mode).then(|| behind(profile, snapshot, mode)) };
         HostCost {

@@ -44,6 +44,34 @@ pub(super) fn top(harness: &Harness) -> Vec<Row> {
             [" execute_tool ", " execute_read_tool "],
         ),
         row(
+            "code",
+            search(json!({})),
+            search(json!({ "code": true })),
+            names,
+            [" execute_tool ", " run_code "],
+        ),
+        row(
+            "Code.offer",
+            search(json!({ "code": { "offer": false } })),
+            search(json!({ "code": { "offer": true } })),
+            names,
+            [" execute_tool ", " run_code "],
+        ),
+        row(
+            "Code.ask",
+            json!({ "code": { "ask": "never" } }),
+            json!({ "code": { "ask": "writes" } }),
+            |harness| script_run(harness, "return await tools.s.add({ n: 1 })"),
+            ["\\\"n\\\":1", "would allow it"],
+        ),
+        row(
+            "Code.time",
+            json!({ "code": { "time": "100ms" } }),
+            json!({ "code": { "time": "2s" } }),
+            |harness| duration(|| drop(script_run(harness, "await tools.s.hang()"))),
+            ["short", "long"],
+        ),
+        row(
             "learn",
             search(json!({ "learn": 1, "adminTools": true })),
             search(json!({ "learn": 2, "adminTools": true })),
@@ -338,4 +366,9 @@ fn audit_files(harness: &Harness) -> String {
     let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let names: Vec<&String> = names.iter().filter(|name| name.contains(".jsonl")).collect();
     format!(" {} {} ", names.len(), names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "))
+}
+
+/// The answer to `run_code`.
+fn script_run(harness: &Harness, code: &str) -> String {
+    harness.host.call("run_code", &json!({ "code": code }).to_string()).text().to_owned()
 }

@@ -1,4 +1,4 @@
-//! An agent run that waits for the next request of its modern host.
+//! A run that waits for the next request of its modern host.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! The host of an agent run: its request in flight, and requests to it during the run.
+//! The host of a run: its request in flight, and requests to it during the run.
 
 use std::sync::Arc;
 
@@ -11,49 +11,58 @@ use plugbay_core::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::progress::ProgressReporter;
+use super::{Ending, Stop, progress::ProgressReporter};
 use crate::{
     context::RequestContext,
     outbox::Outbox,
     sampling,
     session::{HostResult, Session},
+    suspended::RunId,
 };
 
-pub(super) struct Host {
-    pub(super) outer: OuterRequest,
+pub(crate) struct Host {
+    pub(crate) outer: OuterRequest,
     era: Era,
-    /// Takes requests to a modern host; [`super::ActiveRun`] sends them.
-    gateway_requests: mpsc::UnboundedSender<GatewayRequest>,
+    /// Takes what only another request of the host can bring; [`super::ActiveRun`] asks for it.
+    needs: mpsc::UnboundedSender<HostNeeded>,
 }
 
-/// The host's request that the agent run answers. A modern host sends a new one after each pause.
+/// The host's request that the run answers. After a pause or a stop it is another one.
 #[derive(Clone)]
-pub(super) struct OuterRequest {
-    pub(super) session: Arc<Session>,
+pub(crate) struct OuterRequest {
+    pub(crate) session: Arc<Session>,
     /// Takes the answer and requests of servers.
-    pub(super) sink: Arc<Outbox>,
-    pub(super) progress: Arc<ProgressReporter>,
+    pub(crate) sink: Arc<Outbox>,
+    pub(crate) progress: Arc<ProgressReporter>,
     /// What its request declares, if it is modern.
     client_capabilities: ClientCapabilities,
 }
 
+/// What a run waits for that its host brings in another request.
+pub(crate) enum HostNeeded {
+    /// The answer of a modern host.
+    Asked(GatewayRequest),
+    /// The host itself.
+    Back(Stop),
+}
+
 /// A request of plugbay to a modern host.
-pub(super) struct GatewayRequest {
-    pub(super) method: &'static str,
+pub(crate) struct GatewayRequest {
+    pub(crate) method: &'static str,
     /// Raw JSON.
-    pub(super) params: String,
-    pub(super) answer: oneshot::Sender<Returned>,
+    pub(crate) params: String,
+    pub(crate) answer: oneshot::Sender<Returned>,
 }
 
 /// The host is back with an answer, and waits there.
-pub(super) struct Returned {
-    pub(super) outer: OuterRequest,
+pub(crate) struct Returned {
+    pub(crate) outer: OuterRequest,
     /// Raw JSON, an object.
-    pub(super) answer: Bytes,
+    pub(crate) answer: Bytes,
 }
 
 impl OuterRequest {
-    pub(super) fn of(context: RequestContext<'_>) -> Self {
+    pub(crate) fn of(context: RequestContext<'_>) -> Self {
         let RequestContext { session, sink, request, .. } = context;
         Self {
             session: Arc::clone(session),
@@ -65,16 +74,12 @@ impl OuterRequest {
 }
 
 impl Host {
-    pub(super) fn new(
-        outer: OuterRequest,
-        era: Era,
-        gateway_requests: mpsc::UnboundedSender<GatewayRequest>,
-    ) -> Self {
-        Self { outer, era, gateway_requests }
+    pub(crate) fn new(outer: OuterRequest, era: Era, needs: mpsc::UnboundedSender<HostNeeded>) -> Self {
+        Self { outer, era, needs }
     }
 
     /// Whether the host declared `sampling.tools`.
-    pub(super) fn has_sampling_tools(&self) -> bool {
+    pub(crate) fn has_sampling_tools(&self) -> bool {
         match self.era {
             Era::Legacy => self.outer.session.lock().client_capabilities.sampling_tools,
             Era::Modern => self.outer.client_capabilities.sampling_tools,
@@ -82,12 +87,12 @@ impl Host {
     }
 
     /// Asks the host's model.
-    pub(super) async fn sample(&mut self, prompt: &Prompt) -> Result<Reply, ModelError> {
+    pub(crate) async fn sample(&mut self, prompt: &Prompt) -> Result<Reply, ModelError> {
         sampling::read(self.ask(sampling::METHOD, sampling::params(prompt)?).await)
     }
 
     /// `params` is raw JSON.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &mut self,
         method: &'static str,
         params: String,
@@ -113,9 +118,19 @@ impl Host {
         }
         self.outer.session.gateway().suspended.can_pause()?;
         let (answer, returned) = oneshot::channel();
-        let _ = self.gateway_requests.send(GatewayRequest { method, params, answer });
+        let _ = self.needs.send(HostNeeded::Asked(GatewayRequest { method, params, answer }));
         let Returned { outer, answer } = returned.await.map_err(|_| ServerRequestError::HostGone)?;
         self.outer = outer;
         Ok(answer)
+    }
+
+    /// Stops the run: `answer` is for the request in flight. Waits for the request that lets the run go on.
+    pub(crate) async fn stop(&mut self, run: RunId, answer: Ending) {
+        let (back, next) = oneshot::channel();
+        let _ = self.needs.send(HostNeeded::Back(Stop { run, answer, back }));
+        match next.await {
+            Ok(outer) => self.outer = outer,
+            Err(_) => std::future::pending().await, // the run is being dropped
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plugbay_core::{
-    surface::Effect,
+    surface::{BuiltinTool, Effect},
     text,
     wire::{Member, Members},
 };
@@ -20,17 +20,18 @@ const SHOWN: usize = 2000;
 const SHOWN_OF_EACH: usize = 400;
 const MOST_SHOWN: usize = 40;
 
-/// Asks the user by elicitation whether a call may be made. `Err` is the reason for the model.
-pub(super) async fn obtain(planned_call: &PlannedCall, host: &mut Host) -> Result<(), String> {
-    let key = match planned_call.effect {
-        Effect::Destroys => "allowDestructive",
-        Effect::Reads | Effect::Writes => "allowWrites",
-    };
-    let no_consent = |why: &str| {
-        format!("not allowed: it may change things, and {why}; naturalLanguage.{key} would allow it")
-    };
-    let answer =
-        timeout(PATIENCE, host.ask("elicitation/create", elicitation(planned_call).to_string())).await;
+/// Asks the user by elicitation whether a call of the tool `by` may be made. `remedy` is the setting that would allow it. `Err`
+/// is the reason for the model.
+pub(crate) async fn obtain(
+    planned_call: &PlannedCall,
+    host: &mut Host,
+    by: BuiltinTool,
+    remedy: &str,
+) -> Result<(), String> {
+    let no_consent =
+        |why: &str| format!("not allowed: it may change things, and {why}; {remedy} would allow it");
+    let asked = elicitation(planned_call, by).to_string();
+    let answer = timeout(PATIENCE, host.ask("elicitation/create", asked)).await;
     let answer = answer.map_err(|_| "not allowed: the user did not answer in time".to_owned())?;
     let answer = answer.map_err(|why| no_consent(&format!("the user cannot be asked: {why}")))?;
     let result: Value =
@@ -43,13 +44,13 @@ pub(super) async fn obtain(planned_call: &PlannedCall, host: &mut Host) -> Resul
 }
 
 /// There is nothing to fill in: to accept is to allow.
-fn elicitation(planned_call: &PlannedCall) -> Value {
+fn elicitation(planned_call: &PlannedCall, by: BuiltinTool) -> Value {
     let may =
         if planned_call.effect == Effect::Destroys { "change or delete things" } else { "add something" };
     let PlannedCall { tool, arguments, .. } = planned_call;
     let shown = visible(&shown(arguments));
     let message =
-        format!("natural_language wants to call {tool}, which may {may}.\n\n{shown}\n\nAllow this call?");
+        format!("{} wants to call {tool}, which may {may}.\n\n{shown}\n\nAllow this call?", by.name());
     json!({ "message": message, "requestedSchema": { "type": "object", "properties": {} } })
 }
 

@@ -1,9 +1,11 @@
-//! Tool calls of an agent run: requests of plugbay, dispatched as if the host had sent them.
+//! Tool calls of a run: requests of plugbay, dispatched as if the host had sent them.
 
 use std::{borrow::Cow, future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
+use bytes::Bytes;
 use plugbay_core::{
     arguments::{self, CompiledSchema, Mode},
+    catalog::Tool,
     era::Era,
     exchange::Ticket,
     reference,
@@ -12,7 +14,7 @@ use plugbay_core::{
 };
 use serde_json::Value;
 
-use super::{host::OuterRequest, outcome::Outcome};
+use super::host::OuterRequest;
 use crate::{
     context::RequestContext,
     dispatch,
@@ -23,30 +25,41 @@ use crate::{
     session::CancelOnDrop,
 };
 
-pub(super) struct PlannedCall {
+/// How a call ended.
+pub(crate) enum CallEnd {
+    /// A result of `tools/call`, as raw JSON; it may report an error.
+    Result(Bytes),
+    Failed(String),
+}
+
+pub(crate) struct PlannedCall {
     /// By the name that hosts know.
-    pub(super) tool: String,
+    pub(crate) tool: String,
     /// Raw JSON.
-    pub(super) arguments: String,
-    pub(super) effect: Effect,
+    pub(crate) arguments: String,
+    pub(crate) effect: Effect,
     target: Target,
     /// The host's id of the call, as raw JSON.
     id: String,
     request: Request,
+    /// Its server has listed it.
+    is_listed: bool,
+    /// The result is not to be replaced by an outline.
+    takes_whole: bool,
     /// Against which arguments are checked that refer to stored results: only then is it known what they are.
     unchecked: Option<Arc<CompiledSchema>>,
 }
 
 impl PlannedCall {
     /// A call with these arguments, or why there is none: the model reads it.
-    pub(super) fn new(number: Ticket, found: &Found, arguments: &[u8], repair: Mode) -> Result<Self, String> {
+    pub(crate) fn new(number: Ticket, found: &Found, arguments: &[u8], repair: Mode) -> Result<Self, String> {
         let schema = found.tool.input_schema().unwrap_or_else(|| Arc::new(CompiledSchema::new(b"{}")));
         let refers = reference::may_be_in(arguments);
         let arguments = if refers { arguments.into() } else { fitting(&schema, arguments, repair)? };
         let arguments =
             String::from_utf8(arguments.into_owned()).map_err(|_| "the arguments are no UTF-8".to_owned())?;
         // No host numbers its requests like this.
-        let id = format!("\"plugbay agent {}\"", number.0);
+        let id = format!("\"plugbay run {}\"", number.0);
         let request = request(&id, &found.exposed, &arguments)?;
         Ok(Self {
             tool: found.exposed.clone(),
@@ -55,8 +68,30 @@ impl PlannedCall {
             target: found.target.clone(),
             id,
             request,
+            is_listed: true,
+            takes_whole: false,
             unchecked: refers.then_some(schema),
         })
+    }
+
+    /// A call of a tool whose server has never listed any: the server decides what there is. It may destroy things.
+    pub(crate) fn unlisted(
+        number: Ticket,
+        name: &str,
+        target: &Target,
+        arguments: &[u8],
+    ) -> Result<Self, String> {
+        let any = Tool::parse(Bytes::from(format!(r#"{{"name":{}}}"#, Value::from(&*target.tool))));
+        let tool = any.ok_or("the tool cannot be called")?;
+        let (exposed, target) = (name.to_owned(), target.clone());
+        let found = Found { exposed, target, tool, mode: None, pinned: false };
+        let planned = Self::new(number, &found, arguments, Mode::CheckOnly)?;
+        Ok(Self { is_listed: false, ..planned })
+    }
+
+    /// The same call, whose result stays whole however large it is.
+    pub(crate) fn whole(self) -> Self {
+        Self { takes_whole: true, ..self }
     }
 
     /// The request with values in place of references, whose arguments are checked only now.
@@ -70,45 +105,49 @@ impl PlannedCall {
     }
 
     /// Whether the name now leads to another tool, to one with a stronger effect, or to none.
-    pub(super) fn is_stale(&self, snapshot: &Snapshot) -> bool {
+    pub(crate) fn is_stale(&self, snapshot: &Snapshot) -> bool {
         let now = snapshot.names.get(&self.tool);
-        now.is_none_or(|now| now.target != self.target || now.effect() > self.effect)
+        match now {
+            Some(now) => now.target != self.target || now.effect() > self.effect,
+            None => self.is_listed,
+        }
     }
 
     /// Makes the call and waits for its outcome. Dropping the future cancels the call.
     ///
     /// It is made in the legacy protocol, whatever the host speaks: there a server can ask in the middle of
     /// it. A modern host cannot be asked then, so there the server hears at once that it cannot.
-    async fn execute(self, outer: OuterRequest) -> Outcome {
-        let inner = Arc::new(Outbox::within(&outer.sink));
+    async fn execute(self, outer: OuterRequest) -> CallEnd {
+        let inner = Outbox::within(&outer.sink);
+        let inner = Arc::new(if self.takes_whole { inner.taking_whole_results() } else { inner });
         let _cancel = CancelOnDrop { session: &outer.session, id: self.request.id() };
         let (session, request) = (&outer.session, &self.request);
         let context = RequestContext { session, sink: &inner, request, era: Era::Legacy };
         match self.resolved(context).await {
             Ok(None) => dispatch::call_tool(context),
             Ok(Some(request)) => dispatch::call_tool(context.with_request(&request)),
-            Err(why) => return Outcome::failed(&why),
+            Err(why) => return CallEnd::Failed(why),
         }
         while let Some(frames) = inner.take().await {
             for frame in frames {
                 inner.written(frame.len());
-                if let Some(outcome) = self.receive(frame, &outer) {
-                    return outcome;
+                if let Some(end) = self.receive(frame, &outer) {
+                    return end;
                 }
             }
         }
-        Outcome::failed("there is no answer")
+        CallEnd::Failed("there is no answer".to_owned())
     }
 
-    fn receive(&self, frame: Frame, outer: &OuterRequest) -> Option<Outcome> {
+    fn receive(&self, frame: Frame, outer: &OuterRequest) -> Option<CallEnd> {
         let message = frame.into_bytes();
         let head = Head::read(&message).ok()?;
         match (&head.kind, &head.payload) {
-            (Kind::Result { .. }, Some(result)) => Some(Outcome::read(&message[result.clone()])),
+            (Kind::Result { .. }, Some(result)) => Some(CallEnd::Result(message.slice(result.clone()))),
             (Kind::Error { .. }, payload) => {
                 let words = payload.as_ref().and_then(|error| Members::find(&message, error, "message"));
                 let words = words.and_then(|words| string_value(&message[words]));
-                Some(Outcome::failed(words.as_deref().unwrap_or("no reason given")))
+                Some(CallEnd::Failed(words.as_deref().unwrap_or("no reason given").to_owned()))
             }
             (Kind::Notification { method }, Some(params))
                 if &message[method.clone()] == b"notifications/progress" =>
@@ -142,30 +181,32 @@ fn request(id: &str, tool: &str, arguments: &str) -> Result<Request, String> {
     }
 }
 
-/// The calls in flight. Dropping this cancels them at once, which spawned futures would not do.
-#[derive(Default)]
-pub(super) struct RunningCalls(Vec<RunningCall>);
+/// The calls in flight, each with what it is known by. Dropping this cancels them at once, which spawned futures would not do.
+pub(crate) struct RunningCalls<K>(Vec<(K, RunningCall)>);
 
-struct RunningCall {
-    /// Which of its turn it is.
-    at: usize,
-    /// Where it stands in the report.
-    line: usize,
-    outcome: Pin<Box<dyn Future<Output = Outcome> + Send>>,
+type RunningCall = Pin<Box<dyn Future<Output = CallEnd> + Send>>;
+
+impl<K> Default for RunningCalls<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
 }
 
-impl RunningCalls {
-    pub(super) fn begin(&mut self, at: usize, line: usize, planned_call: PlannedCall, outer: &OuterRequest) {
-        self.0.push(RunningCall { at, line, outcome: Box::pin(planned_call.execute(outer.clone())) });
+impl<K> RunningCalls<K> {
+    pub(crate) fn begin(&mut self, key: K, planned_call: PlannedCall, outer: &OuterRequest) {
+        self.0.push((key, Box::pin(planned_call.execute(outer.clone()))));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The next that is over; `None` when there are no more.
-    pub(super) async fn next(&mut self) -> Option<(usize, usize, Outcome)> {
+    pub(crate) async fn next(&mut self) -> Option<(K, CallEnd)> {
         poll_fn(|context| {
             for number in 0..self.0.len() {
-                if let Poll::Ready(outcome) = self.0[number].outcome.as_mut().poll(context) {
-                    let RunningCall { at, line, .. } = self.0.swap_remove(number);
-                    return Poll::Ready(Some((at, line, outcome)));
+                if let Poll::Ready(end) = self.0[number].1.as_mut().poll(context) {
+                    return Poll::Ready(Some((self.0.swap_remove(number).0, end)));
                 }
             }
             if self.0.is_empty() { Poll::Ready(None) } else { Poll::Pending }

@@ -1,4 +1,4 @@
-//! Progress notifications of an agent run, if the host sent a progress token.
+//! Progress notifications of a run, if the host sent a progress token.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use crate::{message::Request, outbox::Outbox, respond};
 /// Text without the end of a sentence is sent after this many bytes.
 const LONGEST: usize = 200;
 
-pub(super) struct ProgressReporter {
+pub(crate) struct ProgressReporter {
     sink: Arc<Outbox>,
     /// Raw JSON.
     token: Option<Bytes>,
@@ -21,13 +21,13 @@ pub(super) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    /// Of the agent run that is answered in `sink`.
-    pub(super) fn new(request: &Request, sink: &Arc<Outbox>) -> Self {
+    /// Of the run that is answered in `sink`.
+    pub(crate) fn new(request: &Request, sink: &Arc<Outbox>) -> Self {
         let token = request.progress_token().map(Bytes::copy_from_slice);
         Self { sink: Arc::clone(sink), token, steps: AtomicUsize::new(0) }
     }
 
-    pub(super) fn report(&self, what: &str) {
+    pub(crate) fn report(&self, what: &str) {
         if let Some(token) = &self.token {
             let step = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
             self.sink.send_if_room(respond::progress(token, step, None, what));
@@ -35,7 +35,7 @@ impl ProgressReporter {
     }
 
     /// A callback that reports the model's text a sentence at a time.
-    pub(super) fn sentence_reporter(self: &Arc<Self>) -> TextListener {
+    pub(crate) fn sentence_reporter(self: &Arc<Self>) -> TextListener {
         let (reporter, mut unsent) = (Arc::clone(self), String::new());
         Box::new(move |piece| {
             unsent.push_str(piece);
