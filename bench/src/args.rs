@@ -6,9 +6,10 @@ use crate::Outcome;
 use crate::search::Half;
 
 pub(crate) const HELP: &str = "\
-usage: plugbay-bench [calls | daemon | execute | http | start | memory | scale | search] [options]
+usage: plugbay-bench [calls | code | daemon | execute | http | start | memory | scale | search] [options]
 
   calls    latency, CPU and throughput per call (the default)
+  code     a script in run_code beside the same calls one by one
   daemon   calls and starts through the daemon beside the same without it
   execute  a call through execute_tool beside the same call in all mode
   http     calls with a host over HTTP, and servers over stdio and HTTP
@@ -41,6 +42,7 @@ Sections with options of their own (`rivals --help`, `instructions --help`):
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Calls,
+    Code,
     Daemon,
     Execute,
     Http,
@@ -109,6 +111,7 @@ impl Settings {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
                 "calls" => settings.section = Section::Calls,
+                "code" => settings.section = Section::Code,
                 "daemon" => settings.section = Section::Daemon,
                 "execute" => settings.section = Section::Execute,
                 "http" => settings.section = Section::Http,
@@ -154,7 +157,7 @@ impl Settings {
         for name in self.only.iter().flatten() {
             let known = match self.section {
                 Section::Http => matches!(name.as_str(), "direct" | "to-stdio" | "to-http"),
-                Section::Daemon => false,
+                Section::Daemon | Section::Code => false,
                 Section::Execute => matches!(name.as_str(), "direct" | "pump" | "all" | "execute_tool"),
                 _ => matches!(name.as_str(), "direct" | "pump" | "plugbay"),
             };

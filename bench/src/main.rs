@@ -5,6 +5,7 @@ mod answer;
 mod args;
 mod batch;
 mod calls;
+mod code;
 mod conditions;
 mod cores;
 mod daemon;
@@ -66,6 +67,7 @@ fn run(args: &[String]) -> Outcome<()> {
     };
     match settings.section {
         Section::Calls => calls::run(&settings),
+        Section::Code => code::run(&settings),
         Section::Daemon => daemon::run(&settings),
         Section::Execute => execute::run(&settings),
         Section::Http => http::run(&settings),

@@ -21,7 +21,7 @@ use crate::payload::{IdPlace, Kind};
 use crate::pump::unbuffered;
 pub(crate) use catalogue::{CHANGE_TOOL, added};
 use faults::Faults;
-pub(crate) use faults::{CRASH_TOOL, HANG_TOOL};
+pub(crate) use faults::{CRASH_TOOL, HANG_TOOL, WAIT, WAIT_TOOL};
 use prebuilt::Prebuilt;
 pub(crate) use tools::{LEDGER_TOOL, definitions, ledger_arguments};
 
@@ -165,7 +165,7 @@ impl Stub {
         let (Some(id), Some(method)) = (fields.get("id"), fields.get("method")) else { return Ok(None) };
         let (id, params) = (id.get(), fields.get("params").copied());
         let answer = match method.get().trim_matches('"') {
-            "tools/call" if faults::strikes(params) => return Ok(None),
+            "tools/call" if faults::strikes(id, params) => return Ok(None),
             "tools/call" => self.call(id, params),
             "tools/list" => {
                 let result = format!(r#"{{"tools":{}}}"#, self.tools);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::payload::Kind;
-use crate::stub::{CRASH_TOOL, HANG_TOOL, TOOLS};
+use crate::stub::{CRASH_TOOL, HANG_TOOL, TOOLS, WAIT_TOOL};
 
 /// A tool with an input schema as large and as varied as real servers write them.
 pub(crate) const LEDGER_TOOL: &str = "search_ledger";
@@ -16,7 +16,7 @@ pub(crate) const LEDGER_TOOL: &str = "search_ledger";
 /// to those that answer, `faults` two that never do.
 pub(super) fn list(count: usize, ledger: bool, faults: bool) -> Value {
     let fetching = Kind::ALL.map(|kind| tool(kind.tool(), "Answers with a payload of the size asked for."));
-    let never = [CRASH_TOOL, HANG_TOOL].map(|name| tool(name, "Has a fault."));
+    let never = [CRASH_TOOL, HANG_TOOL, WAIT_TOOL].map(|name| tool(name, "Has a fault."));
     let never = never.into_iter().filter(|_| faults);
     let answering: Vec<Value> = fetching.into_iter().chain(ledger.then(ledger_tool)).chain(never).collect();
     let others = (answering.len()..count).map(|number| {
