@@ -7,6 +7,7 @@
 #
 # Hosts: hosts/all.mjs. setup.sh installs each when it is first driven; one that cannot be installed is skipped.
 # Scenarios: hosts/scenarios.mjs; `all` and `search` by default.
+# `run-code` runs a script of the model that calls two servers, `run-calls` makes the same calls one by one, and both print tokens.
 # `--keep` writes down every request to the model, for the last run of each.
 # Exit code 1: a host did not do what the script expects. 2: there is no such host or scenario. 3: no host is installed.
 #

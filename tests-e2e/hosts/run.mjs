@@ -49,7 +49,7 @@ async function play(host, program, name, { server, steps, problem }) {
     const player = new Player(steps, host.search);
     const real = server({ plugbay: resolve(options.plugbay), peers: process.env.PLUGBAY_E2E_DIR, home });
     const { requests, ...ended } = await drive(host, program, { home, servers: [tapped(log, real)], player });
-    const wrong = player.passed ? problem?.({ home, turns: player.turns }) : undefined;
+    const wrong = player.passed ? problem?.({ home, turns: player.turns, requests }) : undefined;
     if (wrong) console.log(`${host.name}, ${name}: ${wrong}`);
     const outcome = { passed: player.passed && !wrong, turns: player.turns, ...ended, observed: observed(log) };
     if (options.keep) keep(`${host.name}-${name}`, { outcome, requests });

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { count } from "./measure/tokens.mjs";
+import { count, prompt } from "./measure/tokens.mjs";
 
 import { writeJson } from "./host/files.mjs";
 
@@ -22,6 +22,14 @@ const ACTIVATE = [
 ];
 
 const execute = ({ tool, input, result }) => ({ tool: "execute_tool", input: { name: tool, arguments: input }, result });
+
+// What a model writes for `run-code`.
+const REMEMBER = `const log = await tools.files.read_text_file({ path: "app.log" });
+const jobs = [...log.matchAll(/"(job \\d+)" done in 99[1-9] ms/g)].map((match) => match[1]);
+await tools.memory.create_entities({
+  entities: jobs.map((name) => ({ name, entityType: "job", observations: ["slow"] })),
+});
+return { remembered: jobs.length };`;
 
 export const SCENARIOS = {
     // Every tool is in the list.
@@ -66,6 +74,28 @@ export const SCENARIOS = {
             },
         ], files),
         problem: unequal,
+    },
+
+    // A script of the model calls two servers: each slow job of a log goes into the memory.
+    "run-code": {
+        ...plugbay("code", [{ tool: "run_code", input: { code: REMEMBER }, result: new RegExp(`"remembered":\\s*${slow().length}`) }], remembering),
+        problem: forgotten,
+    },
+
+    // A script that returns a bare number, which Gemini CLI refuses from any server.
+    "run-code-number": plugbay("code", [{ tool: "run_code", input: { code: "return 6 * 7;" }, result: "42" }]),
+
+    // `run-code` with a call after the other.
+    "run-calls": {
+        ...plugbay("search", [
+            execute({ tool: "files__read_text_file", input: { path: "app.log" }, result: /r_[\w-]{22}/ }),
+            {
+                ...execute({ tool: "read_result", result: slow().at(-1) }),
+                input: ([outline]) => ({ name: "read_result", arguments: { result: outline.match(/r_[\w-]{22}/)[0], grep: "in 99[1-9] ms" } }),
+            },
+            execute({ tool: "memory__create_entities", input: { entities: slow().map(entity) }, result: slow().at(-1) }),
+        ], remembering),
+        problem: forgotten,
     },
 
     // And they are gone in the turn after it is put away.
@@ -121,20 +151,51 @@ function files({ peers, home }) {
     return { files: { command: process.execPath, args: [index, folder], cwd: folder } };
 }
 
+// The same folder, and a memory.
+function remembering(places) {
+    const index = join(places.peers, "node_modules/@modelcontextprotocol/server-memory/dist/index.js");
+    const memory = { command: process.execPath, args: [index], env: { MEMORY_FILE_PATH: join(places.home, "memory.jsonl") } };
+    return { ...files(places), memory };
+}
+
+function slow() {
+    return [...log().matchAll(/"(job \d+)" done in 99[1-9] ms/g)].map(([, name]) => name);
+}
+
+function entity(name) {
+    return { name, entityType: "job", observations: ["slow"] };
+}
+
 function log() {
     const line = (_, n) => `2026-01-02T03:04:${String(n % 60).padStart(2, "0")}Z INFO "job ${n}" done in ${(n * 13) % 997} ms\té\\x\n`;
     return Array.from({ length: 5600 }, line).join("").slice(0, 300_000);
+}
+
+// The memory lacks a job, or has another.
+function forgotten({ home, turns, requests }) {
+    const lines = readFileSync(join(home, "memory.jsonl"), "utf8").split("\n").filter(Boolean);
+    const names = lines.map((line) => JSON.parse(line).name);
+    if (names.join() !== slow().join()) return `the memory has ${names.join()}, not ${slow().join()}`;
+    // Titles and the like are requests without tools.
+    const own = requests.filter(({ body }) => body?.tools?.length > 0);
+    const sent = own.reduce((sum, request) => sum + count(prompt(request)), 0);
+    console.log(`${names.length} jobs were remembered for ${spent(turns)} tokens in the context, and ${sent} in ${own.length} requests`);
+    return undefined;
 }
 
 // The copy is no copy, or the model had to read and write too much for it.
 function unequal({ home, turns }) {
     const [from, to] = ["app.log", "copy.log"].map((name) => readFileSync(join(home, "work", name), "utf8"));
     if (from !== to) return `the copy has ${to.length} characters, the log ${from.length}`;
-    // What the host finds its deferred tools with does not count.
-    const texts = turns.flatMap(({ isOfStep, result, input }) => [isOfStep ? result : "", input ? JSON.stringify(input) : ""]);
-    const tokens = texts.reduce((sum, text) => sum + count(text), 0);
+    const tokens = spent(turns);
     console.log(`${from.length} characters were copied for ${tokens} tokens`);
     return tokens > 400 ? `the copy cost ${tokens} tokens` : undefined;
+}
+
+// The tokens of calls and results. Those with which the host finds its deferred tools do not count.
+function spent(turns) {
+    const texts = turns.flatMap(({ isOfStep, result, input }) => [isOfStep ? result : "", input ? JSON.stringify(input) : ""]);
+    return texts.reduce((sum, text) => sum + count(text), 0);
 }
 
 function probe(steps) {
