@@ -40,7 +40,7 @@ fn wrong_configuration_values_are_reported_with_place_and_remedy() {
         (
             r#"{"plugbay": {"mode": "lists"}}"#,
             "2:22",
-            "`mode`: unknown value `lists`; available: `auto`, `all`, `search`, `activate`, `suite`",
+            "`mode`: unknown value `lists`; available: `auto`, `all`, `search`, `activate`, `suite`, `code`",
         ),
         (
             r#"{"plugbay": {"timeout": "soon"}}"#,
@@ -99,7 +99,7 @@ fn one_broken_configuration_value_costs_only_itself() {
         &format!(
             "bad failed: `command`: expected a string, found a number (project/c:3:39); put the value in quotes
 good: a
-error 2:11: `mode`: unknown value `lists`; available: `auto`, `all`, `search`, `activate`, `suite`
+error 2:11: `mode`: unknown value `lists`; available: `auto`, `all`, `search`, `activate`, `suite`, `code`
 error 2:32: `listWait`: {wrong} a list; write a duration such as \"30s\" here, or remove the key
 error 2:59: `message`: `lots` is not a size; write it like \"512KiB\" or \"16MiB\"
 error 2:81: `nameLength`: `7` is not a whole number in range; write a number from 48 to 128
