@@ -13,12 +13,12 @@ use std::{borrow::Cow, collections::BTreeSet, ops::Range, sync::Arc, time::Durat
 
 use bytes::Bytes;
 use plugbay_core::{
-    arguments::{self, CheckedArguments, Envelope, NoCall},
+    arguments::{self, CheckedArguments, CompiledSchema, Envelope, NoCall},
     name::{self, ServerName},
     search::reply,
     size_limit,
     surface::{BuiltinTool, Callable, Found, Snapshot, Spelled, Target, failed_unlisted, words_of},
-    wire::{Head, Span, write},
+    wire::{Head, Members, Span, write},
 };
 
 use self::call_arguments::{Arguments, by_commas};
@@ -115,6 +115,13 @@ fn refresh(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<String, R
         context.gateway().servers.refresh(&server);
     }
     Ok("All servers are listing their tools again.".to_owned())
+}
+
+/// The schema of the arguments of a built-in tool.
+fn schema_of(tool: BuiltinTool) -> CompiledSchema {
+    let definition = tool.definition().as_bytes();
+    let schema = Members::find(definition, &(0..definition.len()), "inputSchema");
+    CompiledSchema::new(schema.map_or(b"{}", |schema| &definition[schema]))
 }
 
 /// The text of a built-in tool's result; `Err` is an error that the model reads.

@@ -11,12 +11,22 @@ mod lookups;
 mod reply;
 mod script_run;
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
-use plugbay_core::{era::Era, size_limit};
+use plugbay_core::{
+    arguments::{self, CompiledSchema, Mode},
+    era::Era,
+    size_limit,
+    surface::BuiltinTool,
+};
 
 use self::script_run::CodeRun;
 use super::call_arguments::Arguments;
 use crate::{context::RequestContext, message::Request, run::ActiveRun, suspended::RunId};
+
+/// The arguments that it takes.
+static SCHEMA: LazyLock<CompiledSchema> = LazyLock::new(|| super::schema_of(BuiltinTool::RunCode));
 
 /// What the arguments of `run_code` ask for.
 enum Wanted {
@@ -42,7 +52,7 @@ pub(super) fn begin(context: RequestContext<'_>) {
             Err(refusal) => return context.refuse(&refusal),
         }
     }
-    match Wanted::of(context.request) {
+    match Wanted::of(context.request, context.gateway().settings().repair) {
         Ok(Wanted::Resume(run)) => {
             let stopped = context.gateway().suspended.stopped_runs.take(run, context.session.result_owner());
             match stopped {
@@ -59,8 +69,11 @@ pub(super) fn begin(context: RequestContext<'_>) {
 
 impl Wanted {
     /// `Err` is for the model.
-    fn of(request: &Request) -> Result<Self, String> {
-        let arguments = Arguments::of(request);
+    fn of(request: &Request, repair: Mode) -> Result<Self, String> {
+        let given = request.arguments().unwrap_or(b"{}");
+        // A flag that is misspelt must not make a dry run a real one.
+        let checked = arguments::check(&SCHEMA, given, repair).map_err(|refusal| refusal.to_string())?;
+        let arguments = Arguments::within(&checked.arguments);
         let text = |key, limit| arguments.text_within(key, limit).map_err(|too_long| too_long.to_string());
         let (code, resume) = (text("code", size_limit::CODE)?, text("resume", size_limit::NAME)?);
         match (code, resume) {

@@ -33,11 +33,8 @@ const MOST_BUDGET: usize = 20_000;
 const BYTES: usize = 5;
 
 /// The arguments that it takes.
-static SCHEMA: LazyLock<Arc<CompiledSchema>> = LazyLock::new(|| {
-    let definition = BuiltinTool::ReadResult.definition().as_bytes();
-    let schema = Members::find(definition, &(0..definition.len()), "inputSchema");
-    Arc::new(CompiledSchema::new(schema.map_or(b"{}", |schema| &definition[schema])))
-});
+static SCHEMA: LazyLock<Arc<CompiledSchema>> =
+    LazyLock::new(|| Arc::new(super::schema_of(BuiltinTool::ReadResult)));
 
 /// `read_result` as a tool that another one calls.
 pub(super) fn resolved(name: &str) -> Option<ResolvedTool<()>> {

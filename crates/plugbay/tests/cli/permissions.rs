@@ -86,6 +86,8 @@ fn the_hook_reads_the_tools_that_a_script_names() {
     assert_eq!(decide("await tools.calc.evaluate({}); await tools['notes']['delete']({ id: 1 })"), "deny");
     assert_eq!(decide("await tools.notes__delete({ id: 1 })"), "deny");
     assert_eq!(decide("await tools.calc.evaluate({ expression: '1' })"), "allow");
+    let hidden = "let a = 1, b = 1;\nawait tools.calc.evaluate({});\na <!--b /*\nawait tools.notes.delete({ id: 1 })\n/* */;\n1";
+    assert_eq!(decide(hidden), "none", "it will not run");
     let dry = json!({ "code": "await tools.notes.delete({ id: 1 })", "dry_run": true });
     assert_eq!(decision(&harness, "run_code", &dry), "none", "it calls nothing");
 }

@@ -147,8 +147,9 @@ fn wrong(message: &str) -> Failure {
 /// How a script writes the call of a tool.
 fn call_of(found: &Found) -> String {
     let (server, tool) = (found.target.server.as_str(), found.own_name());
-    if tool == found.exposed {
-        return format!("tools{}", member(tool)); // it has no server in front
+    // It has no server in front, or a name by which a script would take the server for a promise.
+    if tool == found.exposed || tool == "then" {
+        return format!("tools{}", member(&found.exposed));
     }
     format!("tools{}{}", member(server), member(tool))
 }

@@ -12,7 +12,7 @@ use plugbay_core::{
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::ledger::{CallState, Ledger};
+use super::ledger::{CallState, CalledTool, Entry, Ledger};
 use crate::{
     context::RequestContext,
     respond,
@@ -49,7 +49,7 @@ pub(super) async fn ended(
         End::Failed(why) => End::Failed(failure(&why, ledger, dry_run)),
         value @ End::Value(_) => value,
     };
-    let calls = dry_run.then(|| calls(ledger, "Calls that it would make:", |_| true));
+    let calls = dry_run.then(|| calls(ledger, "Calls that it would make:", |_, _| true));
     let is_long = printed.len() > LONG || matches!(&end, End::Value(value) if value.len() > LONG);
     let takes = session.host_view().takes();
     let threshold = ResultRules::default().threshold(BuiltinTool::RunCode.name(), false, takes);
@@ -82,7 +82,7 @@ fn content(printed: &str, end: End, calls: Option<String>) -> (String, bool) {
         }
         End::Value(value) => {
             blocks.extend(blocks_of(&value));
-            false
+            own_blocks(&value).is_some() && ToolResult::read(&value).is_some_and(|result| result.is_error())
         }
         End::Failed(why) => {
             blocks.push(text_block(&why));
@@ -155,21 +155,19 @@ pub(super) fn cannot_resume(run: RunId) -> String {
 
 /// Why a script has failed, and which of its calls may have changed something.
 fn failure(why: &str, ledger: &Ledger, dry_run: bool) -> String {
-    let has_changed = |effect: Effect| effect > Effect::Reads;
-    let may_have_changed = ledger.tool_calls().any(|(_, tool, entry)| {
-        has_changed(tool.effect)
-            && matches!(entry.state, CallState::UnderWay | CallState::Done | CallState::Failed(_))
-    });
-    if dry_run || !may_have_changed {
+    let was_made =
+        |entry: &Entry| matches!(entry.state, CallState::UnderWay | CallState::Done | CallState::Failed(_));
+    let may_have_changed = |tool: &CalledTool, entry: &Entry| tool.effect > Effect::Reads && was_made(entry);
+    if dry_run || !ledger.tool_calls().any(|(_, tool, entry)| may_have_changed(tool, entry)) {
         return why.to_owned();
     }
-    let calls = calls(ledger, "Calls that were made and may have changed something:", has_changed);
+    let calls = calls(ledger, "Calls that were made and may have changed something:", may_have_changed);
     format!("{why}\n{calls}")
 }
 
 /// The calls of tools, one on each line.
-fn calls(ledger: &Ledger, title: &str, is_told: impl Fn(Effect) -> bool) -> String {
-    let told: Vec<_> = ledger.tool_calls().filter(|(_, tool, _)| is_told(tool.effect)).collect();
+fn calls(ledger: &Ledger, title: &str, is_told: impl Fn(&CalledTool, &Entry) -> bool) -> String {
+    let told: Vec<_> = ledger.tool_calls().filter(|(_, tool, entry)| is_told(tool, entry)).collect();
     if told.is_empty() {
         return "It makes no call of a tool.".to_owned();
     }
@@ -226,7 +224,10 @@ fn own_blocks(value: &[u8]) -> Option<Vec<String>> {
     let list = match value.first()? {
         b'[' => whole.clone(),
         b'{' => match Members::find(value, &whole, "content") {
-            Some(content) if ToolResult::read(value).is_some() => content,
+            // A whole result with more than content is a value like any other.
+            Some(content) if ToolResult::read(value).is_some_and(|result| result.structured().is_none()) => {
+                content
+            }
             _ => return is_block(value).then(|| vec![String::from_utf8_lossy(value).into_owned()]),
         },
         _ => return None,

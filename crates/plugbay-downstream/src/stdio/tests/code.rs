@@ -241,6 +241,20 @@ async fn a_dry_run_checks_calls_and_makes_none() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dry_run_that_is_misspelt_makes_no_call() {
+    let mut harness = harness().await;
+    let code = code(&[call("add", 1), json!({"await": 0})]);
+    for misspelt in [json!({ "dryRun": true }), json!({ "dry_run": "yes" }), json!({ "dry_run": 2 })] {
+        let mut arguments = misspelt.clone();
+        arguments["code"] = json!(code);
+        let answer = harness.ask(run(7, &arguments)).await;
+        let (texts, failed) = told(&answer);
+        assert!(failed || texts.join("").contains("Calls that it would make"), "{misspelt}: {texts:?}");
+    }
+    harness.nothing_forwarded().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_legacy_host_is_asked_before_a_call_that_may_change_something() {
     let mut harness = opened(Effect::Writes, r#"{"elicitation":{}}"#).await;
     let steps = [

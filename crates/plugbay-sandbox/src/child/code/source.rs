@@ -1,6 +1,7 @@
 //! The text that is compiled instead of the author's: types are blanked, and the whole is a function whose `return` gives
 //! the result. Lines and columns stay where they are.
 
+mod comments;
 mod edits;
 mod types;
 
@@ -90,14 +91,22 @@ fn parsed<'a>(allocator: &'a Allocator, code: &'a str) -> Result<ParserReturn<'a
     // JavaScript that TypeScript reads otherwise (`a < b > (c)`) stays what it is.
     let script = parse(SourceType::mjs().with_jsx(false));
     if script.errors.is_empty() {
-        return Ok(script);
+        return checked(script, code);
     }
     let typed = parse(SourceType::ts());
-    let Some(error) = typed.errors.first() else { return Ok(typed) };
+    let Some(error) = typed.errors.first() else { return checked(typed, code) };
     Err(match error.labels.iter().flatten().next() {
         Some(label) => complaint(code, &error.message, label.offset()),
         None => error.message.to_string(),
     })
+}
+
+/// The parser and the engine must read the same: what one of them takes for a comment is code to the other.
+fn checked<'a>(parsed: ParserReturn<'a>, code: &str) -> Result<ParserReturn<'a>, String> {
+    match comments::html_comment(&parsed.program, code) {
+        Some(at) => Err(complaint(code, "`<!--` begins a comment in some engines: write `< !--`", at)),
+        None => Ok(parsed),
+    }
 }
 
 /// Puts `return` before the expression at the end, and calls a function if the code is nothing else.
