@@ -11,7 +11,6 @@ use plugbay_core::{
     reference::Handle,
     size_limit,
     surface::{BuiltinTool, suite},
-    wire::Members,
 };
 use serde_json::json;
 
