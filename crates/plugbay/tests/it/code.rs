@@ -130,16 +130,21 @@ fn a_run_of_a_gateway_that_was_killed_cannot_be_resumed() {
     let workspace = Workspace::new();
     let file = config(&workspace).top("code", json!({ "time": "100ms" }));
     workspace.write_config(&file);
-    let host = opened(workspace.serve(&gateway()));
-    let (text, _) = told(&host, &arguments("await tools.s.slow({ mark: 1 })"));
-    let at = text.rfind("run_").expect("a name");
-    let name: String = text[at..].chars().take_while(|c| *c != '"').collect();
-    host.signal(Signal::KILL);
-    drop(host);
-    let host = opened(workspace.serve(&gateway()));
-    let (text, failed) = told(&host, &json!({ "resume": name }).to_string());
-    assert!(failed && text.contains("cannot be resumed"), "{text}");
-    assert_eq!(workspace.count_log("s", "\"mark\":1"), 1);
+    let mut host = opened(workspace.serve(&gateway()));
+    for round in 0..20 {
+        let code = format!(
+            "await tools.s.echo({{ mark: 'e{round}.' }}); await tools.s.slow({{ mark: 's{round}.' }})"
+        );
+        let (text, _) = told(&host, &arguments(&code));
+        let at = text.rfind("run_").expect("a name");
+        let name: String = text[at..].chars().take_while(|c| *c != '"').collect();
+        host.signal(Signal::KILL);
+        host = opened(workspace.serve(&gateway()));
+        let (text, failed) = told(&host, &json!({ "resume": name }).to_string());
+        assert!(failed && text.contains("cannot be resumed"), "round {round}: {text}");
+        let made = ["e", "s"].map(|mark| workspace.count_log("s", &format!("{mark}{round}.")));
+        assert_eq!(made, [1, 1], "round {round}");
+    }
 }
 
 #[test]
