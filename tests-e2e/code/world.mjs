@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { commits, database, documents, graph } from "./contents.mjs";
 
 // The folder in scripts, calls and results, so that the length of a temporary folder's name does not count.
-export const FOLDER = "/home/me/work";
+export const FOLDER = "/home/me/desk";
 
 // Values as JSON: the database is read without any server.
 const QUERY = `

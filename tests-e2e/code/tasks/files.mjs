@@ -23,7 +23,7 @@ export const FILES = [
             return counted([...text.matchAll(/TODO\((\w+)\)/g)].map(([, who]) => who));
         },
         code: script`
-            const paths = (await tools.files.search_files({ path: "/home/me/work/project/src", pattern: "**/*.js" })).split("\n");
+            const paths = (await tools.files.search_files({ path: "/home/me/desk/project/src", pattern: "**/*.js" })).split("\n");
             const text = await tools.files.read_multiple_files({ paths });
             const count = {};
             for (const [, who] of text.matchAll(/TODO\((\w+)\)/g)) count[who] = (count[who] ?? 0) + 1;
@@ -43,7 +43,7 @@ export const FILES = [
             return paths.split("\n").map((path) => path.split("/").at(-1)).filter((name) => !text.includes(`/${name}"`)).sort();
         },
         code: script`
-            const paths = (await tools.files.search_files({ path: "/home/me/work/project/src", pattern: "**/*.js" })).split("\n");
+            const paths = (await tools.files.search_files({ path: "/home/me/desk/project/src", pattern: "**/*.js" })).split("\n");
             const text = await tools.files.read_multiple_files({ paths });
             const imported = new Set([...text.matchAll(/from ".*\/(.+?)"/g)].map((match) => match[1]));
             return paths.map((path) => path.split("/").at(-1)).filter((name) => !imported.has(name)).sort();
@@ -71,7 +71,7 @@ export const FILES = [
               }
               await Promise.all([...text.matchAll(/^\[DIR\] (\S+)/gm)].map((match) => walk(path + "/" + match[1])));
             }
-            await walk("/home/me/work/project");
+            await walk("/home/me/desk/project");
             return files.sort((a, b) => b.size - a.size).slice(0, 3).map((file) => file.name);
         `,
     },
@@ -88,7 +88,7 @@ export const FILES = [
             return short.map(({ name }) => name).sort();
         },
         code: script`
-            const folder = "/home/me/work/project/config/";
+            const folder = "/home/me/desk/project/config/";
             const names = [...(await tools.files.list_directory({ path: folder })).matchAll(/\[FILE\] (.+)/g)].map((match) => match[1]);
             const changed = await Promise.all(names.map(async (name) => {
               const text = await tools.files.read_text_file({ path: folder + name });
@@ -112,7 +112,7 @@ export const FILES = [
             return sums;
         },
         code: script`
-            const text = await tools.files.read_text_file({ path: "/home/me/work/sales.csv" });
+            const text = await tools.files.read_text_file({ path: "/home/me/desk/sales.csv" });
             const sums = {};
             for (const line of text.trim().split("\n").slice(1)) {
               const [, region, , units] = line.split(",");
@@ -130,7 +130,7 @@ export const FILES = [
             return counted([...text.matchAll(/ ERROR (\w+)/g)].map(([, module]) => module));
         },
         code: script`
-            const folder = "/home/me/work/project/logs/";
+            const folder = "/home/me/desk/project/logs/";
             const names = [...(await tools.files.list_directory({ path: folder })).matchAll(/\[FILE\] (.+)/g)].map((match) => match[1]);
             const text = await tools.files.read_multiple_files({ paths: names.map((name) => folder + name) });
             const count = {};
@@ -146,7 +146,7 @@ export const FILES = [
             return JSON.parse(text);
         },
         code: script`
-            const text = await tools.files.read_text_file({ path: "/home/me/work/project/big.log" });
+            const text = await tools.files.read_text_file({ path: "/home/me/desk/project/big.log" });
             const count = {};
             for (const line of text.trim().split("\n")) {
               const level = line.split(" ")[1];
@@ -170,7 +170,7 @@ export const FILES = [
         },
         code: script`
             const [en, de, fr] = await Promise.all(["en", "de", "fr"].map(async (name) =>
-              JSON.parse(await tools.files.read_text_file({ path: "/home/me/work/project/words/" + name + ".json" }))));
+              JSON.parse(await tools.files.read_text_file({ path: "/home/me/desk/project/words/" + name + ".json" }))));
             const lacking = (words) => Object.keys(en).filter((key) => !(key in words));
             return { de: lacking(de), fr: lacking(fr) };
         `,
@@ -185,8 +185,8 @@ export const FILES = [
             return "copied";
         },
         code: script`
-            const content = await tools.files.read_text_file({ path: "/home/me/work/project/notes.md" });
-            await tools.files.write_file({ path: "/home/me/work/copy.md", content });
+            const content = await tools.files.read_text_file({ path: "/home/me/desk/project/notes.md" });
+            await tools.files.write_file({ path: "/home/me/desk/copy.md", content });
             return "copied";
         `,
     },
@@ -200,8 +200,8 @@ export const FILES = [
             return "copied";
         },
         code: script`
-            const content = await tools.files.read_text_file({ path: "/home/me/work/project/big.log" });
-            await tools.files.write_file({ path: "/home/me/work/copy.log", content });
+            const content = await tools.files.read_text_file({ path: "/home/me/desk/project/big.log" });
+            await tools.files.write_file({ path: "/home/me/desk/copy.log", content });
             return "copied";
         `,
     },
@@ -215,7 +215,7 @@ export const FILES = [
             return moved.length;
         },
         code: script`
-            const folder = "/home/me/work/photos/";
+            const folder = "/home/me/desk/photos/";
             const names = [...(await tools.files.list_directory({ path: folder })).matchAll(/\[FILE\] (.+)/g)].map((match) => match[1]);
             await Promise.all(names.map((name) =>
               tools.files.move_file({ source: folder + name, destination: folder + name.toLowerCase().replace(" ", "-") })));
@@ -235,12 +235,12 @@ export const FILES = [
             return "written";
         },
         code: script`
-            const folder = "/home/me/work/project/docs/";
+            const folder = "/home/me/desk/project/docs/";
             const names = [...(await tools.files.list_directory({ path: folder })).matchAll(/\[FILE\] (.+)/g)].map((match) => match[1]).sort();
             const pages = await Promise.all(names.map((name) => tools.files.read_text_file({ path: folder + name })));
             const content = pages.map((page, at) =>
               names[at] + "\n" + page.split("\n").filter((line) => line.startsWith("## ")).map((line) => "- " + line.slice(3) + "\n").join("")).join("\n");
-            await tools.files.write_file({ path: "/home/me/work/project/index.md", content });
+            await tools.files.write_file({ path: "/home/me/desk/project/index.md", content });
             return "written";
         `,
     },
@@ -252,7 +252,7 @@ export const FILES = [
             return JSON.parse(text).port;
         },
         *code() {
-            const [text] = yield [run('return await tools.files.read_text_file({ path: "/home/me/work/project/config/billing.json" });')];
+            const [text] = yield [run('return await tools.files.read_text_file({ path: "/home/me/desk/project/config/billing.json" });')];
             return JSON.parse(text).port;
         },
     },
@@ -264,7 +264,7 @@ export const FILES = [
             return text.match(/new since (\w+)/)[1];
         },
         *code() {
-            const [text] = yield [run('return await tools.files.read_text_file({ path: "/home/me/work/project/changes.md" });')];
+            const [text] = yield [run('return await tools.files.read_text_file({ path: "/home/me/desk/project/changes.md" });')];
             return text.match(/new since (\w+)/)[1];
         },
     },

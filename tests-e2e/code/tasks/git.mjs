@@ -20,7 +20,7 @@ export const GIT = [
             return found.filter((_, at) => shown[at].includes("b/src/prices.js")).map(({ message }) => message);
         },
         code: script`
-            const repo_path = "/home/me/work/repo";
+            const repo_path = "/home/me/desk/repo";
             const log = await tools.git.git_log({ repo_path, max_count: 100, start_timestamp: "2026-01-20T00:00:00Z" });
             const commits = [...log.matchAll(/Commit: (\w+)[\s\S]*?Message: (.+)/g)];
             const shown = await Promise.all(commits.map((commit) => tools.git.git_show({ repo_path, revision: commit[1] })));
@@ -34,7 +34,7 @@ export const GIT = [
             return counted(commits((yield [log()])[0]).map(({ author }) => author));
         },
         code: script`
-            const log = await tools.git.git_log({ repo_path: "/home/me/work/repo", max_count: 100 });
+            const log = await tools.git.git_log({ repo_path: "/home/me/desk/repo", max_count: 100 });
             const count = {};
             for (const [, who] of log.matchAll(/^Author: (.+)/gm)) count[who] = (count[who] ?? 0) + 1;
             return count;
@@ -58,7 +58,7 @@ export const GIT = [
             return lines;
         },
         code: script`
-            const repo_path = "/home/me/work/repo";
+            const repo_path = "/home/me/desk/repo";
             const log = await tools.git.git_log({ repo_path, max_count: 10 });
             const lines = {};
             await Promise.all([...log.matchAll(/Commit: (\w+)\nAuthor: (.+)/g)].map(async ([, revision, author]) => {
@@ -77,7 +77,7 @@ export const GIT = [
             return text.trim();
         },
         code: script`
-            return (await tools.git.git_branch({ repo_path: "/home/me/work/repo", branch_type: "local", contains: "next~1" })).trim();
+            return (await tools.git.git_branch({ repo_path: "/home/me/desk/repo", branch_type: "local", contains: "next~1" })).trim();
         `,
     },
     {
@@ -91,7 +91,7 @@ export const GIT = [
             return "committed";
         },
         code: script`
-            const repo_path = "/home/me/work/repo";
+            const repo_path = "/home/me/desk/repo";
             await tools.files.write_file({ path: repo_path + "/version.txt", content: "2.0\n" });
             await tools.git.git_add({ repo_path, files: ["version.txt"] });
             await tools.git.git_commit({ repo_path, message: "chore: version 2.0" });
@@ -106,7 +106,7 @@ export const GIT = [
             return [...text.matchAll(/^diff --git a\/(\S+)/gm)].map(([, name]) => name).sort();
         },
         code: script`
-            const text = await tools.git.git_diff({ repo_path: "/home/me/work/repo", target: "next" });
+            const text = await tools.git.git_diff({ repo_path: "/home/me/desk/repo", target: "next" });
             return [...text.matchAll(/^diff --git a\/(\S+)/gm)].map((match) => match[1]).sort();
         `,
     },
@@ -120,7 +120,7 @@ export const GIT = [
         // The text of a version reads as a number: the script takes it from the whole result.
         code: script`
             return await Promise.all([0, 8, 16, 24, 32].map(async (back) => {
-              const { content } = await tools.git.git_show({ repo_path: "/home/me/work/repo", revision: "main~" + back + ":version.txt" }).raw;
+              const { content } = await tools.git.git_show({ repo_path: "/home/me/desk/repo", revision: "main~" + back + ":version.txt" }).raw;
               return content[0].text.trim();
             }));
         `,

@@ -53,7 +53,7 @@ export const MIXED = [
             return found.map(([, what], at) => `${targetOf(times[at])} ${what}`);
         },
         code: script`
-            const text = await tools.files.read_text_file({ path: "/home/me/work/incidents.txt" });
+            const text = await tools.files.read_text_file({ path: "/home/me/desk/incidents.txt" });
             return await Promise.all(text.trim().split("\n").map(async (line) => {
               const { target } = await tools.time.convert_time({ source_timezone: "UTC", time: line.slice(0, 5), target_timezone: "Asia/Tokyo" });
               return target.datetime.slice(11, 16) + " " + line.slice(10);
@@ -94,7 +94,7 @@ export const MIXED = [
             return values.length;
         },
         code: script`
-            const log = await tools.git.git_log({ repo_path: "/home/me/work/repo", max_count: 100, start_timestamp: "2026-02-01T00:00:00Z" });
+            const log = await tools.git.git_log({ repo_path: "/home/me/desk/repo", max_count: 100, start_timestamp: "2026-02-01T00:00:00Z" });
             const values = [...log.matchAll(/Commit: (\w+)\nAuthor: (.+)\nDate: .+\nMessage: (.+)/g)].map((match) => "('" + match.slice(1).join("', '") + "')");
             await tools.sqlite.create_table({ query: "CREATE TABLE commits (hash TEXT, author TEXT, message TEXT)" });
             await tools.sqlite.write_query({ query: "INSERT INTO commits VALUES " + values.join(", ") });
@@ -111,11 +111,11 @@ export const MIXED = [
             return "written";
         },
         code: script`
-            const log = await tools.git.git_log({ repo_path: "/home/me/work/repo", max_count: 100, start_timestamp: "2026-02-01T00:00:00Z" });
+            const log = await tools.git.git_log({ repo_path: "/home/me/desk/repo", max_count: 100, start_timestamp: "2026-02-01T00:00:00Z" });
             const messages = [...log.matchAll(/^Message: (\w+): (.+)/gm)];
             const content = ["feat", "fix"].map((kind) =>
               "## " + kind + "\n" + messages.filter((match) => match[1] === kind).map((match) => "- " + match[2] + "\n").join("")).join("\n");
-            await tools.files.write_file({ path: "/home/me/work/notes.md", content });
+            await tools.files.write_file({ path: "/home/me/desk/notes.md", content });
             return "written";
         `,
     },
@@ -144,7 +144,7 @@ export const MIXED = [
         },
         *code() {
             yield [run(script`
-                const paths = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => "/home/me/work/reviews/" + n + ".txt");
+                const paths = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => "/home/me/desk/reviews/" + n + ".txt");
                 return await tools.files.read_multiple_files({ paths });
             `)];
             return complaining;
@@ -173,8 +173,8 @@ export const MIXED = [
         },
         *code() {
             yield [run(script`
-                await tools.files.create_directory({ path: "/home/me/work/notes" });
-                const paths = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => "/home/me/work/reviews/" + n + ".txt");
+                await tools.files.create_directory({ path: "/home/me/desk/notes" });
+                const paths = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => "/home/me/desk/reviews/" + n + ".txt");
                 return await tools.files.read_multiple_files({ paths });
             `)];
             yield [run(`for (const n of [${complaining.join(", ")}]) await tools.files.write_file({ path: "${FOLDER}/notes/" + n + ".txt", content: "call back" });`)];

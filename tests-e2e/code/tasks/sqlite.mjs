@@ -73,7 +73,7 @@ export const SQLITE = [
             return values.length;
         },
         code: script`
-            const text = await tools.files.read_text_file({ path: "/home/me/work/members.csv" });
+            const text = await tools.files.read_text_file({ path: "/home/me/desk/members.csv" });
             await tools.sqlite.create_table({ query: "CREATE TABLE members (name TEXT, city TEXT, since INTEGER)" });
             const values = text.trim().split("\n").slice(1).map((line) => {
               const [name, city, since] = line.split(",");
@@ -112,7 +112,7 @@ export const SQLITE = [
         code: script`
             const text = await tools.sqlite.read_query({ query: "SELECT c.name, SUM(o.units * p.price) AS total FROM orders o JOIN customers c ON c.id = o.customer_id JOIN products p ON p.id = o.product_id GROUP BY c.id ORDER BY total DESC, c.id" });
             const lines = [...text.matchAll(/'name': '(.+?)', 'total': (\d+)/g)].map(([, name, total]) => name + "," + total + "\n");
-            await tools.files.write_file({ path: "/home/me/work/totals.csv", content: "name,total\n" + lines.join("") });
+            await tools.files.write_file({ path: "/home/me/desk/totals.csv", content: "name,total\n" + lines.join("") });
             return "written";
         `,
     },
@@ -129,7 +129,7 @@ export const SQLITE = [
         },
         code: script`
             const [list, products] = await Promise.all([
-              tools.files.read_text_file({ path: "/home/me/work/stock.csv" }),
+              tools.files.read_text_file({ path: "/home/me/desk/stock.csv" }),
               tools.sqlite.read_query({ query: "SELECT name, stock FROM products" }),
             ]);
             const changed = [];
