@@ -56,11 +56,22 @@ pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
             | BuiltinTool::Refresh
             | BuiltinTool::ReadResult
     );
-    if context.snapshot().settled || for_servers {
+    if context.snapshot().settled || for_servers || names_known_tools(context, tool) {
         return serve_now(context, tool);
     }
     // The next server may bring the tool that is wanted.
     context.when_settled(move |context| serve_now(context, tool));
+}
+
+/// Whether the call names known tools, exactly as they are exposed: a server that has yet to list cannot change their meaning.
+fn names_known_tools(context: RequestContext<'_>, tool: BuiltinTool) -> bool {
+    if !matches!(tool, BuiltinTool::Execute | BuiltinTool::Read | BuiltinTool::Describe) {
+        return false;
+    }
+    let (arguments, snapshot) = (Arguments::of(context.request), context.snapshot());
+    let names = arguments.names(&["name", "names"], by_commas).unwrap_or_default();
+    let is_known = |name: &String| snapshot.names.get(name).is_some();
+    !names.is_empty() && names.iter().all(is_known) && !arguments.has("server")
 }
 
 fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {

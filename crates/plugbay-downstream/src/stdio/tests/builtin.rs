@@ -76,6 +76,30 @@ async fn search_mode_lists_three_builtin_tools() {
     assert!(missing.contains("query") && failed, "{missing}");
 }
 
+/// A server that is slow to start delays calls of tools that nobody knows, and no others.
+#[tokio::test(start_paused = true)]
+async fn execute_tool_of_a_known_tool_does_not_wait_for_other_servers() {
+    let settled = searchable();
+    let mut harness = Harness::with(Snapshot::new(settled.catalog.clone(), settled.layout.clone(), false));
+    harness.open().await;
+    harness.say(own("execute_tool", &json!({ "name": "s__draw", "arguments": {} }))).await;
+    harness.forwarded().await.answer("{}");
+    assert_eq!(harness.hear().await["id"], 9);
+    let (described, failed) = said(&mut harness, "describe_tool", json!({ "name": "s__draw" })).await;
+    assert!(described.contains("Paints a landscape.") && !failed, "{described}");
+
+    for arguments in [
+        json!({ "name": "other__draw", "arguments": {} }),
+        json!({ "name": "draw", "arguments": {} }),
+        json!({ "name": "s__draw", "server": "other", "arguments": {} }),
+    ] {
+        harness.say(own("execute_tool", &arguments)).await;
+        harness.nothing_forwarded().await;
+        harness.say(cancel(9)).await;
+    }
+    harness.hear_nothing().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn arguments_of_builtin_tools_have_a_limit_that_is_told() {
     let mut harness = harness().await;
