@@ -35,8 +35,8 @@ pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Val
     let catalog = catalog.ok_or_else(|| format!("{} has no catalog {CATALOG}", data.display()))?;
     let names = names(catalog, search);
     let queries: Vec<_> = catalog.sets.iter().flat_map(|set| &set.queries).collect();
-    let step = queries.len().div_ceil(effort.pick(40, QUERIES)).max(1);
-    let queries: Vec<_> = queries.into_iter().step_by(step).collect();
+    let wanted = effort.pick(40, QUERIES).min(queries.len());
+    let queries: Vec<_> = (0..wanted).map(|number| queries[number * queries.len() / wanted]).collect();
 
     let sandbox = Sandbox::new()?;
     let mut running = rival.start(&sandbox, &servers(catalog, data), READY)?;
