@@ -19,16 +19,13 @@ pub(crate) fn test() -> Result<(), String> {
     let setup = (wanted != EndToEnd::Off).then(|| thread::spawn(set_up));
     step("format", || run("cargo", &["fmt", "--all", "--check"]))?;
     step("architecture", tidy::check)?;
-    step("lints", || {
-        run("cargo", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
-    })?;
     step("dependencies", deny)?;
     let end_to_end = step("real servers and clients", || match setup {
         Some(setup) => installed(wanted, setup.join().map_err(|_| "it panicked")?),
         None => Ok(EndToEnd::Off),
     })?;
     // `all-targets` has the same tests as `cargo test`, and the programs besides.
-    step("build", || run("cargo", &["build", "--workspace", "--all-targets", "--locked"]))?;
+    step("lints and build", || wait(linting(&["build", "--workspace", "--all-targets", "--locked"])))?;
     // Waits for time limits most of the time, so the tests need not wait for it.
     let torture = cfg!(target_os = "linux").then(|| thread::spawn(torture));
     step("tests", || test_workspace(end_to_end))?;
@@ -82,7 +79,9 @@ fn deny() -> Result<(), String> {
         println!("cargo-deny is not installed; building {VERSION} into {root}");
         let install = ["install", "cargo-deny", "--version", VERSION, "--locked", "--debug", "--root", &root];
         // Nobody debugs it, and it is built sooner without.
-        wait(Command::new("cargo").args(install).env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
+        let mut install_deny = Command::new("cargo");
+        install_deny.args(install).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        wait(install_deny)?;
     }
     run(&program, &checks)
 }
@@ -107,14 +106,22 @@ fn installed(wanted: EndToEnd, setup: io::Result<Output>) -> Result<EndToEnd, St
 }
 
 fn test_workspace(end_to_end: EndToEnd) -> Result<(), String> {
-    let mut command = Command::new("cargo");
-    command.args(["test", "--workspace", "--locked"]);
+    let mut command = linting(&["test", "--workspace", "--locked"]);
     match end_to_end {
         EndToEnd::Off => command.env(E2E, "off"),
         EndToEnd::IfInstalled => command.env_remove(E2E),
         EndToEnd::Required => command.env(E2E, "required"),
     };
-    wait(&mut command)
+    wait(command)
+}
+
+/// Cargo with Clippy as the compiler of the workspace: `cargo clippy` would check everything once more, dependencies too.
+fn linting(args: &[&str]) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.args(args).env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    // The form in which `cargo clippy` passes on `-D warnings`.
+    cargo.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    cargo
 }
 
 /// Plays the short form of the torture suite.
@@ -134,10 +141,12 @@ fn kept(Output { status, stdout, stderr }: &Output) -> Result<(), String> {
 }
 
 fn run(program: &str, args: &[&str]) -> Result<(), String> {
-    wait(Command::new(program).args(args))
+    let mut command = Command::new(program);
+    command.args(args);
+    wait(command)
 }
 
-fn wait(command: &mut Command) -> Result<(), String> {
+fn wait(mut command: Command) -> Result<(), String> {
     let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
 }
