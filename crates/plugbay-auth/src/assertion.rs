@@ -1,17 +1,17 @@
 //! Signed statements: the assertion by which a client authenticates, and proofs of possession (DPoP).
 
-use jsonwebtoken::{Algorithm, EncodingKey, Header, jwk::Jwk};
-use p256::{
-    SecretKey,
-    pkcs8::{EncodePrivateKey as _, LineEnding},
-};
+use std::sync::Arc;
+
 use plugbay_core::{
     credentials::{SecretSource, SigningKey},
     secret::Secret,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::random;
+use crate::{
+    jws::{PrivateKey, SignatureAlgorithm},
+    random,
+};
 
 /// How long an assertion of a client holds, in seconds.
 const ASSERTION_LIFE: u64 = 300;
@@ -21,7 +21,9 @@ const ASSERTION_LIFE: u64 = 300;
 pub enum SignError {
     #[error("{0:?} is not an algorithm for signatures with a private key; use ES256, RS256 or EdDSA")]
     Algorithm(String),
-    #[error("the private key cannot be used with {0}: it must be PEM, for this algorithm")]
+    #[error(
+        "the private key cannot be used with {0}: it must be PEM for this algorithm, as `openssl genpkey` writes it"
+    )]
     Key(String),
     #[error("{0} cannot be read: {1}")]
     File(String, String),
@@ -31,23 +33,18 @@ pub enum SignError {
 
 /// The assertion of a client about itself, for the authorization server with this issuer.
 pub fn of_client(client: &str, issuer: &str, key: &SigningKey, now: u64) -> Result<Secret, SignError> {
-    let algorithm: Algorithm =
-        key.algorithm.parse().map_err(|_| SignError::Algorithm(key.algorithm.clone()))?;
-    let pem = read(&key.pem)?;
-    let encoding = match algorithm {
-        Algorithm::ES256 | Algorithm::ES384 => EncodingKey::from_ec_pem(pem.expose().as_bytes()),
-        Algorithm::EdDSA => EncodingKey::from_ed_pem(pem.expose().as_bytes()),
-        Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512 => {
-            return Err(SignError::Algorithm(key.algorithm.clone()));
-        }
-        _ => EncodingKey::from_rsa_pem(pem.expose().as_bytes()),
-    };
+    let algorithm: SignatureAlgorithm =
+        key.algorithm.parse().map_err(|()| SignError::Algorithm(key.algorithm.clone()))?;
     let bad_key = |_| SignError::Key(key.algorithm.clone());
-    let header = Header { kid: key.id.clone(), ..Header::new(algorithm) };
+    let signing = PrivateKey::from_pem(read(&key.pem)?.expose().as_bytes(), algorithm).map_err(bad_key)?;
+    let mut header = json!({ "typ": "JWT" });
+    if let Some(id) = &key.id {
+        header["kid"] = id.as_str().into();
+    }
     let (id, expires) = (random::text()?, now + ASSERTION_LIFE);
     let claims =
         json!({ "iss": client, "sub": client, "aud": issuer, "jti": id, "iat": now, "exp": expires });
-    jsonwebtoken::encode(&header, &claims, &encoding.map_err(bad_key)?).map(Secret::new).map_err(bad_key)
+    signing.token(header, &claims).map(Secret::new).map_err(bad_key)
 }
 
 /// More than any secret has.
@@ -64,34 +61,28 @@ pub fn read(source: &SecretSource) -> Result<Secret, SignError> {
     }
 }
 
+/// The algorithm of proofs.
+const DPOP: SignatureAlgorithm = SignatureAlgorithm::Es256;
+
 /// A key whose possession is proved with each request: a token that is bound to it is of no use without it.
 #[derive(Clone)]
 pub struct DpopKey {
     pem: Secret,
-    encoding: EncodingKey,
-    public: Jwk,
+    private: Arc<PrivateKey>,
+    /// As a JWK.
+    public: Value,
 }
 
 impl DpopKey {
     pub fn generate() -> Result<Self, SignError> {
-        let failed = || SignError::Key("ES256".to_owned());
-        loop {
-            let mut bytes = [0; 32];
-            getrandom::fill(&mut bytes).map_err(|_| random::RandomError)?;
-            // Almost all numbers are keys.
-            if let Ok(key) = SecretKey::from_slice(&bytes) {
-                let pem = key.to_pkcs8_pem(LineEnding::LF).map_err(|_| failed())?;
-                return Self::from_pem(Secret::new(pem.as_str()));
-            }
-        }
+        Self::from_pem(Secret::new(PrivateKey::new_pem().map_err(|_| random::RandomError)?))
     }
 
     pub fn from_pem(pem: Secret) -> Result<Self, SignError> {
-        let failed = |_| SignError::Key("ES256".to_owned());
-        let encoding = EncodingKey::from_ec_pem(pem.expose().as_bytes()).map_err(failed)?;
-        let mut public = Jwk::from_encoding_key(&encoding, Algorithm::ES256).map_err(failed)?;
-        public.common = jsonwebtoken::jwk::CommonParameters::default();
-        Ok(Self { pem, encoding, public })
+        let failed = || SignError::Key(DPOP.name().to_owned());
+        let private = PrivateKey::from_pem(pem.expose().as_bytes(), DPOP).map_err(|_| failed())?;
+        let public = private.public_jwk().ok_or_else(failed)?;
+        Ok(Self { pem, private: Arc::new(private), public })
     }
 
     /// For the store.
@@ -101,11 +92,7 @@ impl DpopKey {
 
     /// A proof for one request; `token` is the access token that goes with it.
     pub fn proof(&self, proof: &Proof<'_>) -> Result<Secret, SignError> {
-        let header = Header {
-            typ: Some("dpop+jwt".to_owned()),
-            jwk: Some(self.public.clone()),
-            ..Header::new(Algorithm::ES256)
-        };
+        let header = json!({ "typ": "dpop+jwt", "jwk": self.public });
         let mut claims = json!({
             "jti": random::text()?, "htm": proof.method, "htu": proof.url, "iat": proof.now,
         });
@@ -115,8 +102,8 @@ impl DpopKey {
         if let Some(nonce) = proof.nonce {
             claims["nonce"] = nonce.into();
         }
-        let failed = |_| SignError::Key("ES256".to_owned());
-        jsonwebtoken::encode(&header, &claims, &self.encoding).map(Secret::new).map_err(failed)
+        let failed = |_| SignError::Key(DPOP.name().to_owned());
+        self.private.token(header, &claims).map(Secret::new).map_err(failed)
     }
 }
 
@@ -142,8 +129,7 @@ pub struct Proof<'a> {
 #[cfg(test)]
 mod tests {
     use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-    use jsonwebtoken::{DecodingKey, Validation};
-    use serde_json::Value;
+    use jsonwebtoken::{Algorithm, DecodingKey, Validation, jwk::Jwk};
 
     use super::*;
 

@@ -12,6 +12,7 @@ mod freshness;
 pub mod fuzzing;
 mod header_source;
 mod http;
+mod jws;
 pub mod keychain;
 mod mcp_remote;
 mod metadata;

@@ -3,7 +3,6 @@
 //! [`unproven`] reads a token and compares its claims, [`keys`] chooses the key, [`key_cache`] decides when keys are
 //! fetched: none of them reads a clock or the network. [`discovery`] and [`fetch`] get the keys.
 
-mod algorithm;
 mod claims;
 mod discovery;
 mod fetch;
@@ -29,8 +28,9 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-pub use algorithm::SignatureAlgorithm;
 pub use fetch::{Fetch, FetchError, HttpFetch, is_trustworthy};
+
+pub use crate::jws::SignatureAlgorithm;
 
 use self::{
     key_cache::{KeyCache, Lookup, Reason},

@@ -3,11 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-use jsonwebtoken::DecodingKey;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{SignatureAlgorithm, algorithm::KeyKind, unproven::Header};
+use super::{SignatureAlgorithm, unproven::Header};
+use crate::jws::PublicKey;
 
 /// Shorter RSA keys can be factored.
 const SHORTEST_RSA: usize = 2048;
@@ -19,10 +19,9 @@ pub(super) struct KeySet(Vec<Arc<Key>>);
 /// A public key for signatures.
 pub(super) struct Key {
     kid: Option<String>,
-    kind: KeyKind,
     /// The only algorithm that it is for, if the set says so.
     algorithm: Option<String>,
-    decoding: DecodingKey,
+    public: PublicKey,
 }
 
 /// Why a set has no key for a token.
@@ -87,55 +86,55 @@ impl Key {
         if !is_for_signatures || jwk.d.is_some() {
             return None;
         }
-        let (kind, decoding) = public_key(&jwk)?;
-        Some(Self { kid: jwk.kid, kind, algorithm: jwk.alg, decoding })
+        let public = public_key(&jwk)?;
+        Some(Self { kid: jwk.kid, algorithm: jwk.alg, public })
     }
 
     /// Whether signatures of this algorithm can be checked with it. A key of one algorithm is never used for another.
     pub(super) fn fits(&self, algorithm: SignatureAlgorithm) -> bool {
         let is_named = |name: &String| {
-            name == algorithm.name() || (name == "Ed25519" && algorithm.kind() == KeyKind::Ed25519)
+            name == algorithm.name() || (name == "Ed25519" && algorithm == SignatureAlgorithm::EdDsa)
         };
-        self.kind == algorithm.kind() && self.algorithm.as_ref().is_none_or(is_named)
+        self.public.fits(algorithm) && self.algorithm.as_ref().is_none_or(is_named)
     }
 
-    pub(super) fn decoding(&self) -> &DecodingKey {
-        &self.decoding
+    /// Whether this is the signature of a message.
+    pub(super) fn verifies(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &str) -> bool {
+        self.fits(algorithm) && self.public.verifies(algorithm, message, signature)
     }
 }
 
-fn public_key(jwk: &Jwk) -> Option<(KeyKind, DecodingKey)> {
+fn public_key(jwk: &Jwk) -> Option<PublicKey> {
     match (&*jwk.kty, jwk.crv.as_deref()) {
         ("RSA", _) => {
-            let (n, e) = (jwk.n.as_ref()?, jwk.e.as_ref()?);
-            let key = DecodingKey::from_rsa_components(n, e).ok()?;
-            (bits(n)? >= SHORTEST_RSA).then_some((KeyKind::Rsa, key))
+            let (n, e) = (number(jwk.n.as_ref())?, number(jwk.e.as_ref())?);
+            (bits(&n) >= SHORTEST_RSA).then_some(PublicKey::Rsa { n, e })
         }
-        ("EC", Some(curve)) => {
-            let kind = match curve {
-                "P-256" => KeyKind::P256,
-                "P-384" => KeyKind::P384,
-                _ => return None,
-            };
-            Some((kind, DecodingKey::from_ec_components(jwk.x.as_ref()?, jwk.y.as_ref()?).ok()?))
-        }
-        ("OKP", Some("Ed25519")) => {
-            Some((KeyKind::Ed25519, DecodingKey::from_ed_components(jwk.x.as_ref()?).ok()?))
-        }
+        ("EC", Some("P-256")) => PublicKey::p256(&bytes(jwk.x.as_ref())?, &bytes(jwk.y.as_ref())?),
+        ("EC", Some("P-384")) => PublicKey::p384(&bytes(jwk.x.as_ref())?, &bytes(jwk.y.as_ref())?),
+        ("OKP", Some("Ed25519")) => Some(PublicKey::Ed25519(bytes(jwk.x.as_ref())?)),
         _ => None,
     }
 }
 
-/// The length of a number in Base64.
-fn bits(number: &str) -> Option<usize> {
-    let bytes = BASE64.decode(number).ok()?;
+fn bytes(base64: Option<&String>) -> Option<Vec<u8>> {
+    BASE64.decode(base64?).ok()
+}
+
+/// A number, without zeros in front.
+fn number(base64: Option<&String>) -> Option<Vec<u8>> {
+    let bytes = bytes(base64)?;
     let first = bytes.iter().position(|byte| *byte != 0)?;
-    let zeros = usize::try_from(bytes[first].leading_zeros()).ok()?;
-    Some((bytes.len() - first) * 8 - zeros)
+    Some(bytes[first..].to_vec())
+}
+
+fn bits(number: &[u8]) -> usize {
+    let zeros = number.first().map_or(0, |byte| byte.leading_zeros() as usize);
+    number.len() * 8 - zeros
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Key").field("kid", &self.kid).field("kind", &self.kind).finish_non_exhaustive()
+        f.debug_struct("Key").field("kid", &self.kid).field("public", &self.public).finish_non_exhaustive()
     }
 }
