@@ -35,7 +35,7 @@ pub struct ToolsArgs {
     /// Show only the tools of this server.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["mode", "host"])]
     server: Option<String>,
-    /// Show what this mode lists: all, suite, search or activate.
+    /// Show what this mode lists: all, suite, search, activate or code.
     #[arg(long, value_parser = parse_mode)]
     mode: Option<Mode>,
     /// Show what this host lists; `plugbay hosts` has the names.
