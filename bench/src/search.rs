@@ -5,7 +5,9 @@ pub(crate) mod data;
 mod halves;
 mod learning;
 pub(crate) mod metrics;
+mod ranker;
 mod report;
+mod siblings;
 mod speed;
 mod typos;
 mod written;
@@ -24,6 +26,7 @@ pub(crate) use self::halves::Half;
 use self::halves::HalfRow;
 use self::learning::Curve;
 use self::metrics::Quality;
+use self::ranker::Asked;
 use self::speed::{Cost, Load};
 use crate::args::{Format, Settings};
 use crate::{Outcome, output};
@@ -36,6 +39,9 @@ const LARGE: usize = 50_000;
 
 /// The catalogs that the queries of this project are about.
 const WRITTEN_FOR: [&str; 3] = ["few", "real", "real+distractors"];
+
+/// The catalogs whose prompts for a model are looked at.
+const RANKED: [&str; 2] = ["real", "real+distractors"];
 
 /// Where the data is if nobody says otherwise, seen from the workspace.
 const DATA: &str = "../shared/data";
@@ -63,6 +69,8 @@ struct Results {
     served: Vec<HalfRow>,
     misses: Vec<String>,
     unserved: Vec<HalfRow>,
+    /// What a model is asked to rank, of whole sets.
+    asked: Vec<Asked>,
     curves: Vec<Curve>,
     sizes: Vec<Size>,
     load: Load,
@@ -88,6 +96,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
         served: Vec::new(),
         misses: Vec::new(),
         unserved: Vec::new(),
+        asked: Vec::new(),
         curves: Vec::new(),
         sizes: Vec::new(),
         load,
@@ -161,6 +170,10 @@ fn halve(data: &Data, table: &Arc<EmbeddingTable>, settings: &Settings, half: Ha
         if half == Half::Held {
             let curve = |set: &Set| learning::curve(&catalog.name, &engine, set);
             results.curves.extend(catalog.sets.iter().filter_map(curve));
+        }
+        if RANKED.contains(&catalog.name.as_str()) && settings.half.is_none() {
+            let sets = catalog.sets.iter().cloned().chain(written::everyday(catalog));
+            results.asked.extend(sets.flat_map(|set| ranker::asked(catalog, &engine, &set)));
         }
         if WRITTEN_FOR.contains(&catalog.name.as_str()) {
             results.served.extend(written::sets(catalog).iter().map(row));

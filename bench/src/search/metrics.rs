@@ -8,6 +8,7 @@ use plugbay_core::search::{
 use serde_json::{Value, json};
 
 use super::data::{Catalog, Mode, Query};
+use super::siblings;
 use crate::stats::median;
 
 /// The ranks at which recall is taken.
@@ -39,6 +40,11 @@ pub(super) struct Quality {
     /// Of finding and calling the right tool, beside the listing; and what mcpzip needs for it.
     pub(super) use_tokens: f64,
     pub(super) seed_tokens: f64,
+    /// How often two lines of a reply say the same purpose: as tools say it, and as the reply does.
+    pub(super) alike: f64,
+    pub(super) alike_told: f64,
+    /// How often three of the shown tools are copies of one: same name, description and schema.
+    pub(super) copies: f64,
 }
 
 pub(super) fn quality(engine: &Engine, catalog: &Catalog, queries: &[Query]) -> Quality {
@@ -59,6 +65,9 @@ pub(super) fn quality(engine: &Engine, catalog: &Catalog, queries: &[Query]) -> 
         sum.seed_tokens += seeds;
         tokens.push(reply);
         line_tokens.push(size(catalog, shown, false));
+        sum.alike += share(siblings::say_the_same(catalog, shown));
+        sum.alike_told += share(siblings::are_told_the_same(&reply_of(catalog, shown, false)));
+        sum.copies += share(siblings::are_copies(catalog, shown));
         for (sum, depth) in sum.recall.iter_mut().zip(DEPTHS) {
             *sum += recall(&ranking, query, depth);
         }
@@ -76,6 +85,9 @@ pub(super) fn quality(engine: &Engine, catalog: &Catalog, queries: &[Query]) -> 
         line_tokens: median(&line_tokens).unwrap_or_default(),
         use_tokens: mean(sum.use_tokens),
         seed_tokens: mean(sum.seed_tokens),
+        alike: mean(sum.alike),
+        alike_told: mean(sum.alike_told),
+        copies: mean(sum.copies),
     }
 }
 
@@ -93,15 +105,18 @@ fn use_of(catalog: &Catalog, query: &Query, reply: f64) -> (f64, f64) {
 
 /// The tokens of the reply that shows these hits.
 fn size(catalog: &Catalog, hits: &[Hit], clear: bool) -> f64 {
+    float(tokens(&reply_of(catalog, hits, clear)))
+}
+
+fn reply_of(catalog: &Catalog, hits: &[Hit], clear: bool) -> String {
     let tools: Vec<_> = hits.iter().map(|hit| &catalog.tools[hit.tool as usize]).collect();
     let names: Vec<String> = tools.iter().map(|tool| exposed(tool)).collect();
     let found: Vec<Found<'_>> =
         names.iter().zip(&tools).map(|(name, (_, tool))| Found { name, tool, reads: false }).collect();
-    let reply = reply::found(&found, clear, Detail::Brief, reply::BUDGET);
-    float(tokens(&reply))
+    reply::found(&found, clear, Detail::Brief, reply::BUDGET)
 }
 
-fn exposed((server, tool): &(String, Tool)) -> String {
+pub(super) fn exposed((server, tool): &(String, Tool)) -> String {
     format!("{}__{}", server.replace(' ', "-"), tool.name)
 }
 
@@ -143,6 +158,10 @@ fn ndcg(ranking: &[u32], query: &Query, depth: usize) -> f64 {
 
 fn discount(at: usize) -> f64 {
     1.0 / float(at + 2).log2()
+}
+
+fn share(yes: bool) -> f64 {
+    f64::from(u8::from(yes))
 }
 
 fn float(count: usize) -> f64 {

@@ -8,6 +8,7 @@ use super::bars::{self, Bar};
 use super::halves::{Figures, HalfRow};
 use super::learning::Curve;
 use super::metrics::{DEPTHS, Quality, seed};
+use super::ranker::Asked;
 use super::speed::Cost;
 use super::{Results, Row, Size};
 use crate::table::{Table, number};
@@ -53,11 +54,12 @@ pub(super) fn text(results: &Results) -> String {
         ]);
     }
     format!(
-        "{}\n{}clear: how often the first hit is so far ahead that its schema is sent; right: how often rightly\n\
+        "{}\n{}\n{}clear: how often the first hit is so far ahead that its schema is sent; right: how often rightly\n\
          tokens: o200k, median reply of five hits; lines: without schemas\n\
          what a host lists in search mode, with instructions: {} tokens\n\n{}\nprocessor time on one thread; the table itself: {} ms to read, {} MB beside the binary\n",
         quality.render(),
         halves(results),
+        ranker(results),
         results.listing,
         cost.render(),
         number(Some(results.load.ms)),
@@ -122,6 +124,8 @@ pub(super) fn markdown(results: &Results) -> String {
         let _ = write!(page, "\n| {} | {} | {} |", size.catalog, size.tools, cells.join(" | "));
     }
     page.push_str(&halves_markdown(results));
+    page.push_str(&siblings_markdown(results));
+    page.push_str(&ranker_markdown(results));
     let hand = results.rows.iter().find(|row| row.embeddings && row.set == "real/hand");
     let share = hand.map(|row| bars::of_seed(results.listing, &row.quality) * 100.0);
     let _ = write!(
@@ -168,6 +172,54 @@ fn halves_markdown(results: &Results) -> String {
     page
 }
 
+/// How often lines of a reply say the same.
+fn siblings_markdown(results: &Results) -> String {
+    let mut page = "\n\nSiblings: how often two of the five tools have the same purpose as they say it, and how often two lines of the \
+        reply still say the same; how often three of the tools are copies of one on several servers.\n\n\
+        | queries | tools | same purpose | same line | copies |\n|---|---|---|---|---|"
+        .to_owned();
+    for row in results.rows.iter().filter(|row| row.embeddings) {
+        let Quality { alike, alike_told, copies, .. } = row.quality;
+        let cells = [alike, alike_told, copies].map(share).join(" | ");
+        let _ = write!(page, "\n| {} | {} | {cells} |", row.set, row.tools);
+    }
+    page
+}
+
+/// What a model is asked to rank.
+fn ranker_markdown(results: &Results) -> String {
+    let mut page = "\n\nA model as ranker: R@1 if it always names a right tool that its prompt has, and the prompt's tokens, system prompt \
+        included. *Shown*: so many of the likeliest tools; *as sent*: the prompt that plugbay sends.\n\n\
+        | queries | shown | R@1 at most | tokens, median | tokens, most |\n|---|---|---|---|---|"
+        .to_owned();
+    for Asked { set, queries, shown, ceiling, median, longest } in &results.asked {
+        let shown = shown_as(*shown);
+        let _ = write!(page, "\n| {set} ({queries}) | {shown} | {ceiling:.3} | {median:.0} | {longest} |");
+    }
+    page
+}
+
+fn shown_as(shown: Option<usize>) -> String {
+    shown.map_or_else(|| "as sent".to_owned(), |count| count.to_string())
+}
+
+/// The same as a table.
+fn ranker(results: &Results) -> String {
+    let mut table =
+        Table::new(2, ["a model ranks", "shown", "queries", "R@1 at most", "tokens", "most tokens"]);
+    for Asked { set, queries, shown, ceiling, median, longest } in &results.asked {
+        table.row([
+            set.clone(),
+            shown_as(*shown),
+            queries.to_string(),
+            share(*ceiling),
+            number(Some(*median)),
+            longest.to_string(),
+        ]);
+    }
+    table.render()
+}
+
 pub(super) fn json(results: &Results, bars: &[Bar]) -> Value {
     let row = |row: &Row| {
         let recall: Vec<Value> = DEPTHS
@@ -189,6 +241,9 @@ pub(super) fn json(results: &Results, bars: &[Bar]) -> Value {
             "reply_tokens_lines": row.quality.line_tokens,
             "use_tokens": row.quality.use_tokens,
             "use_tokens_mcpzip": row.quality.seed_tokens,
+            "same_purpose": row.quality.alike,
+            "same_line": row.quality.alike_told,
+            "copies": row.quality.copies,
         })
     };
     let size = |size: &Size| {

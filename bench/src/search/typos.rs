@@ -9,11 +9,11 @@ const LONG: usize = 8;
 /// Keys side by side.
 const ROWS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
 
-/// A query with a mistake in one of its words; `None` if it has no word to mistype.
-pub(super) fn mistyped(query: &str) -> Option<String> {
+/// A query with a mistake in one of its words, another one in each sample; `None` if it has no word to mistype.
+pub(super) fn mistyped(query: &str, sample: u64) -> Option<String> {
     let is_word = |word: &&str| word.len() >= SHORTEST && word.bytes().all(|byte| byte.is_ascii_lowercase());
     let words: Vec<&str> = query.split(' ').filter(is_word).collect();
-    let mut dice = Dice(hash(query));
+    let mut dice = Dice(hash(query).wrapping_add(sample));
     let word = *words.get(dice.below(words.len().max(1)))?;
     let mut wrong = mistake(word, &mut dice);
     if word.len() >= LONG && dice.below(2) == 0 {
@@ -70,10 +70,10 @@ mod tests {
     #[test]
     fn one_word_is_mistyped_and_always_in_the_same_way() {
         let clean = "create a pull request in the repository";
-        let typo = mistyped(clean).unwrap();
-        assert_eq!(mistyped(clean), Some(typo.clone()));
+        let typo = mistyped(clean, 0).unwrap();
+        assert_eq!(mistyped(clean, 0), Some(typo.clone()));
         let differing = clean.split(' ').zip(typo.split(' ')).filter(|(a, b)| a != b).count();
         assert_eq!(differing, 1, "{typo}");
-        assert_eq!(mistyped("ls -a"), None);
+        assert_eq!(mistyped("ls -a", 0), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Queries written for this project, over the catalog `real`: everyday words, literals, compounds, typos, and what no tool serves.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::data::{Catalog, Mode, Query, Set};
 use super::halves::Half;
@@ -16,6 +17,8 @@ const SETS: [(&str, &str); 5] = [
 ];
 /// The set that no threshold and no list was fitted on: all of it is held out.
 const BLIND: &str = "everyday-3";
+/// So many times each query is mistyped: once in the set `typos`, the other times in `typos-more`.
+const SAMPLES: u64 = 6;
 /// Queries that no tool serves, and those that a tool seems to.
 const UNSERVED: [(&str, &str); 2] = [
     ("nothing", include_str!("../../queries/nothing.txt")),
@@ -44,9 +47,17 @@ pub(super) fn sets(catalog: &Catalog) -> Vec<Set> {
         ids.entry(id(server, &tool.name)).or_insert(at);
     }
     let mut sets: Vec<Set> = SETS.iter().map(|(name, text)| read(name, text, &ids)).collect();
-    let clean = catalog.sets.iter().find(|set| set.name == "hand").or(sets.first());
-    sets.extend(clean.map(typos));
+    let clean = catalog.sets.iter().find(|set| set.name == "hand").or(sets.first()).cloned();
+    if let Some(clean) = clean {
+        sets.push(typos("typos", &clean, 0..1));
+        sets.push(typos("typos-more", &clean, 1..SAMPLES));
+    }
     sets
+}
+
+/// The sets of everyday words.
+pub(super) fn everyday(catalog: &Catalog) -> Vec<Set> {
+    sets(catalog).into_iter().filter(|set| set.name.starts_with("everyday")).collect()
 }
 
 /// The sets that should find nothing.
@@ -64,9 +75,12 @@ pub(super) fn few(real: &Catalog) -> Catalog {
 }
 
 /// Each query with a mistyped word; those without a word to mistype are left out.
-fn typos(clean: &Set) -> Set {
-    let mistype = |query: &Query| Some(Query { text: mistyped(&query.text)?, ..query.clone() });
-    Set { name: "typos".to_owned(), queries: clean.queries.iter().filter_map(mistype).collect() }
+fn typos(name: &str, clean: &Set, samples: Range<u64>) -> Set {
+    let all = samples.flat_map(|sample| clean.queries.iter().map(move |query| (sample, query)));
+    let mistype = |(sample, query): (u64, &Query)| {
+        Some(Query { text: mistyped(&query.text, sample)?, ..query.clone() })
+    };
+    Set { name: name.to_owned(), queries: all.filter_map(mistype).collect() }
 }
 
 /// Queries whose tools the catalog does not have are left out.

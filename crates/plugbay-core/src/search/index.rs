@@ -17,6 +17,8 @@ use super::{
 
 /// A term that is more than this share of a name is all of it.
 const WHOLE: f32 = 0.99;
+/// So many tools with a term are asked which other words they have.
+const BESIDE: usize = 256;
 /// How soon more of the same word stops counting.
 const SATURATION: f32 = 1.2;
 
@@ -103,10 +105,15 @@ impl Index {
         self.dictionary.stem(word)
     }
 
-    /// How a word that is not known was probably meant.
-    pub(super) fn meant(&self, word: &str) -> Option<Meant> {
+    /// How a word that no tool has was probably meant in a query that says these terms too.
+    pub(super) fn meant(&self, word: &str, is_word: bool, said: &[TermId]) -> Option<Meant> {
         let spelling = self.spelling.get_or_init(|| Spelling::new(|found| self.each_word(found)));
-        spelling.meant(word, self)
+        spelling.meant(word, is_word, &Context { index: self, said })
+    }
+
+    /// The term of a word that stands in some tool in just this spelling.
+    pub(super) fn exact(&self, word: &str) -> Option<TermId> {
+        self.dictionary.exact(word).filter(|term| self.is_used(*term))
     }
 
     fn is_used(&self, term: TermId) -> bool {
@@ -155,7 +162,7 @@ impl Index {
 
     /// Whether a tool has this name, written as one word, and its server these terms in its own.
     pub(super) fn has_tool(&self, server: &[TermId], name: &str) -> bool {
-        let Some(term) = Words::exact(self, name) else { return false };
+        let Some(term) = self.exact(name) else { return false };
         let names = self.postings(term).names(&(0..u32::MAX));
         names.iter().any(|posting| {
             let is_whole = posting.value > WHOLE || self.is_joined_name(posting.tool, term);
@@ -235,6 +242,17 @@ impl Index {
         start + segment.twins[(tool - start) as usize]
     }
 
+    /// Whether two tools have the same name, and in every field but the server's as many words: copies of one tool.
+    pub(super) fn are_copies(&self, one: u32, other: u32) -> bool {
+        let [one, other] = [one, other].map(|tool| {
+            let PlacedSegment { start, segment } = self.segment_of(tool);
+            let at = (tool - start) as usize;
+            (segment.lengths[at], segment.names.of(at))
+        });
+        let is_same = |field: &Field| one.0[*field as usize] == other.0[*field as usize];
+        one.1 == other.1 && Field::ALL.iter().filter(|field| **field != Field::Server).all(is_same)
+    }
+
     /// The terms in the name of a tool's server.
     pub(super) fn server(&self, tool: u32) -> &[TermId] {
         let PlacedSegment { start, segment } = self.segment_of(tool);
@@ -257,13 +275,29 @@ impl Index {
     }
 }
 
-impl Words for Index {
+/// A query, for the words that are corrected in it.
+struct Context<'a> {
+    index: &'a Index,
+    /// The terms of its other words.
+    said: &'a [TermId],
+}
+
+impl Words for Context<'_> {
     fn exact(&self, word: &str) -> Option<TermId> {
-        self.dictionary.exact(word).filter(|term| self.is_used(*term))
+        self.index.exact(word)
     }
 
     fn count(&self, term: TermId) -> usize {
-        self.count_with(term)
+        self.index.count_with(term)
+    }
+
+    /// The tool must have the term in its name or in that of its server.
+    fn is_beside(&self, term: TermId) -> bool {
+        let postings = self.index.postings(term);
+        let all = 0..u32::MAX;
+        let [names, servers] = [postings.names(&all), postings.servers(&all)];
+        let mut tools = names.iter().take(BESIDE).chain(servers.iter().take(BESIDE));
+        tools.any(|tool| self.said.iter().any(|said| *said != term && self.index.has(tool.tool, *said)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{
     Engine, Hit, Verdict,
+    dictionary::TermId,
     query::{Asked, Query},
 };
 
@@ -13,14 +14,16 @@ const NEAR_ENOUGH: f32 = 0.45;
 /// A query finds nothing if no hit has at least so much of its words and its meaning together: this, and so much more for
 /// ten times the tools. Fitted on one half of the query sets (`docs/search.md`).
 const FLOOR: f32 = 0.22;
-const FLOOR_RISE: f32 = 0.165;
+const FLOOR_RISE: f32 = 0.15;
+/// So much of a hit's share in the query's words is that of its name: a word somewhere in a description may be chance.
+const IN_NAME: f32 = 0.2;
 /// It may be so much less where an everyday word was read as what a hit does: that may well be meant.
-const READ: f32 = 0.1;
+const READ: f32 = 0.15;
 /// So much above that, the reply says that no hit fits well; and where the query has a word that nobody knows.
 const DOUBT: f32 = 0.15;
 const UNKNOWN_DOUBT: f32 = 0.3;
 /// Queries of so many words are judged so: for finding nothing, and for fitting badly.
-const VERY_FEW_WORDS: usize = 4;
+const VERY_FEW_WORDS: usize = 5;
 const FEW_WORDS: usize = 6;
 /// What counts as nearness in meaning where there is no table.
 const NEUTRAL: f32 = 0.3;
@@ -54,11 +57,16 @@ impl Engine {
         self.best_fit(query, hits) < self.floor() - less
     }
 
-    /// The best sum of a hit's share in the query's words and its nearness in meaning, among those that are shown.
+    /// The best fit among the hits that are shown.
     fn best_fit(&self, query: &Query, hits: &[Hit]) -> f32 {
-        let fit =
-            |hit: &Hit| self.answered(query, hit.tool) + self.nearness(query, hit.tool).unwrap_or(NEUTRAL);
-        hits.iter().take(SHOWN).map(fit).fold(0.0, f32::max)
+        hits.iter().take(SHOWN).map(|hit| self.fit(query, hit.tool)).fold(0.0, f32::max)
+    }
+
+    /// The sum of a tool's share in the query's words and its nearness in meaning.
+    fn fit(&self, query: &Query, tool: u32) -> f32 {
+        let named = self.share(query, |term| self.index.has_in_name(tool, term));
+        let words = (1.0 - IN_NAME) * self.answered(query, tool) + IN_NAME * named;
+        words + self.nearness(query, tool).unwrap_or(NEUTRAL)
     }
 
     /// The least fit that is not chance: the more tools there are, the better one fits by chance.
@@ -86,11 +94,15 @@ impl Engine {
 
     /// The share of the query's words that a tool has, weighted by their rarity.
     pub(super) fn answered(&self, query: &Query, tool: u32) -> f32 {
+        self.share(query, |term| self.index.has(tool, term))
+    }
+
+    fn share(&self, query: &Query, is_there: impl Fn(TermId) -> bool) -> f32 {
         let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);
         for Asked { any, emphasis } in &query.asked {
             let rarity = any.iter().map(|term| self.index.rarity(*term)).fold(f32::MAX, f32::min) * emphasis;
             asked += rarity;
-            has += if any.iter().any(|term| self.index.has(tool, *term)) { rarity } else { 0.0 };
+            has += if any.iter().any(|term| is_there(*term)) { rarity } else { 0.0 };
         }
         has / asked.max(f32::MIN_POSITIVE)
     }

@@ -15,6 +15,7 @@ pub mod ranking;
 pub mod reply;
 mod scratch;
 mod segment;
+mod siblings;
 mod spelling;
 mod synonyms;
 mod typed;
@@ -63,6 +64,8 @@ const STRONG: f32 = 0.4;
 /// A tool with another's name scores like it; one of each comes first.
 const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
+/// Of the hits that are shown, so many may be copies of one tool on other servers: a user with two accounts has two.
+const COPIES: usize = 2;
 /// Of the hits that are shown, so many may be of one server while another's score at least this share of theirs.
 const OF_ONE_SERVER: usize = 3;
 const NEARLY: f32 = 0.75;
@@ -408,7 +411,9 @@ impl Engine {
         for hit in hits.drain(..) {
             let twin = self.index.twin(hit.tool);
             let is_same = |(other, score): (&u32, f32)| *other == twin && hit.score >= score * TWIN;
-            if twins.iter().zip(seen.iter().map(|other| other.score)).any(is_same) {
+            if twins.iter().zip(seen.iter().map(|other| other.score)).any(is_same)
+                || seen.len() < SHOWN && self.is_one_copy_more(&hit, &seen)
+            {
                 again.push(hit);
             } else {
                 seen.push(hit);
@@ -418,6 +423,11 @@ impl Engine {
         hits.extend(seen);
         hits.extend(again);
         self.others_among_the_first(hits);
+    }
+
+    /// Whether there are copies enough of a tool before it.
+    fn is_one_copy_more(&self, hit: &Hit, before: &[Hit]) -> bool {
+        before.iter().filter(|other| self.index.are_copies(hit.tool, other.tool)).count() >= COPIES
     }
 
     /// Where one server has all of the first hits, another's that scores nearly as well takes the last place.

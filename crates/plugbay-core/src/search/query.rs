@@ -8,7 +8,7 @@ use super::{
     everyday::{self, Reading},
     explain::Relation,
     index::Index,
-    spelling::{Meant, Words},
+    spelling::Meant,
     synonyms::Synonyms,
     typed::{self, Literal, Piece},
     words::{self, Origin},
@@ -172,6 +172,13 @@ impl Part {
     }
 }
 
+/// A word that no tool has.
+struct Uncertain {
+    word: String,
+    /// The table has it: it is a word of the language.
+    is_word: bool,
+}
+
 /// Reads a query sentence by sentence.
 struct Reader<'a> {
     index: &'a Index,
@@ -184,6 +191,8 @@ struct Reader<'a> {
     unknown: f32,
     /// Words that no tool has, with their neighbours.
     compared: Vec<(String, Vec<(TermId, f32)>)>,
+    /// Words that no tool has, to be corrected when the others of the sentence are read.
+    uncertain: Vec<Uncertain>,
     corrected: usize,
     /// Words in the midst of the sentence that begin with a capital letter.
     names: Vec<String>,
@@ -204,6 +213,7 @@ impl<'a> Reader<'a> {
             asked,
             unknown: 0.0,
             compared,
+            uncertain: Vec::new(),
             corrected: 0,
             names: Vec::new(),
             is_brief: true,
@@ -224,6 +234,13 @@ impl<'a> Reader<'a> {
             }
             is_first = false;
         });
+        let said: Vec<TermId> =
+            self.part.terms.iter().filter(|term| term.is_said()).map(|term| term.id).collect();
+        for uncertain in std::mem::take(&mut self.uncertain) {
+            if !self.correct(&uncertain, &said) {
+                self.akin(&uncertain.word, Origin::Written);
+            }
+        }
     }
 
     fn words(&mut self, words: &WordList, is_first: bool) {
@@ -322,15 +339,21 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Reads a word that neither tools nor the table have as it was probably meant.
+    /// Keeps a word that may be mistyped until the others are read. In whole sentences, a word of the language is none.
     fn mistyped(&mut self, word: &str) -> bool {
         let is_word = self.embeddings.is_some_and(|embeddings| embeddings.has(word));
-        if is_word || self.corrected == CORRECTED {
+        if is_word && !self.is_brief || self.corrected == CORRECTED {
             return false;
         }
         self.corrected += 1;
-        let meant = match self.index.meant(word) {
-            None => return self.everyday(word),
+        self.uncertain.push(Uncertain { word: word.to_owned(), is_word });
+        true
+    }
+
+    /// Reads a word as it was probably meant beside those that are said.
+    fn correct(&mut self, Uncertain { word, is_word }: &Uncertain, said: &[TermId]) -> bool {
+        let meant = match self.index.meant(word, *is_word, said) {
+            None => return !is_word && self.everyday(word),
             Some(Meant::One(word, id)) => vec![(word, id)],
             Some(Meant::Two(words)) => words.into(),
             Some(Meant::Little) => return true,
@@ -395,7 +418,7 @@ impl<'a> Reader<'a> {
     /// The term of two words that some tool writes as one.
     fn joined(&self, one: &str, other: &str) -> Option<TermId> {
         let index = self.index;
-        let joined = Words::exact(index, &format!("{one}{other}"))?;
+        let joined = index.exact(&format!("{one}{other}"))?;
         let (Some(one), Some(other)) = (index.term(one), index.term(other)) else { return Some(joined) };
         let tools = index.postings(joined).scores(&(0..u32::MAX)).iter().take(COMPOUNDS);
         // Every identifier is also in the index as one word: what has its parts as well is no compound.

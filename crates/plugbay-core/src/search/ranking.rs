@@ -12,7 +12,7 @@ use crate::{
 /// So many tools are shown to the model with their signatures.
 pub const CANDIDATES: usize = 80;
 /// About what the tools may cost in its context, in tokens. What does not fit is left to local ranking.
-const BUDGET: usize = 8000;
+const BUDGET: usize = 4000;
 /// What one of them may cost.
 const LINE: usize = 36;
 /// A list of names is short, but models may think before they write it.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::siblings::tell_apart;
 use crate::{
     catalog::Tool,
     name,
@@ -33,11 +34,6 @@ pub struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn signature(&self) -> Signature {
-        let signature = Signature::of(self.name, self.tool);
-        Signature { purpose: self.marked(signature.purpose), ..signature }
-    }
-
     fn marked(&self, purpose: String) -> String {
         if self.reads { format!("{READS} {purpose}") } else { purpose }
     }
@@ -57,8 +53,7 @@ pub enum Detail {
 pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> String {
     let mut reply = String::new();
     let mut room = budget;
-    for (rank, hit) in hits.iter().enumerate() {
-        let signature = hit.signature();
+    for (rank, (hit, signature)) in hits.iter().zip(signatures(hits)).enumerate() {
         let is_wanted = detail == Detail::Full || clear && rank == 0;
         let schema = is_wanted.then(|| schema(hit.tool, room)).flatten();
         if let Some(schema) = schema {
@@ -75,6 +70,17 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
     }
     reply.truncate(reply.trim_end().len());
     reply
+}
+
+/// What each hit is told by.
+fn signatures(hits: &[Found<'_>]) -> Vec<Signature> {
+    let tools: Vec<&Tool> = hits.iter().map(|hit| hit.tool).collect();
+    let mut signatures: Vec<Signature> = hits.iter().map(|hit| Signature::of(hit.name, hit.tool)).collect();
+    tell_apart(&mut signatures, &tools);
+    for (signature, hit) in signatures.iter_mut().zip(hits) {
+        signature.purpose = hit.marked(std::mem::take(&mut signature.purpose));
+    }
+    signatures
 }
 
 /// What stands before hits that fit badly.
@@ -110,8 +116,8 @@ pub fn unknown(wanted: &str, nearest: &[Found<'_>], tool_index: &str) -> String 
         [] => write!(reply, " Use {tool_index} to find one."),
         _ => write!(reply, " Nearest:"),
     };
-    for hit in nearest {
-        let _ = write!(reply, "\n{}", hit.signature().line(signature::LINE));
+    for signature in signatures(nearest) {
+        let _ = write!(reply, "\n{}", signature.line(signature::LINE));
     }
     reply
 }

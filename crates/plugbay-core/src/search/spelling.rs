@@ -5,6 +5,8 @@ use crate::name::{Table, is_slip};
 
 /// Words of fewer letters are not corrected: too many others are near them.
 const SHORTEST: usize = 4;
+/// Down to so many they are, to a word that stands beside another of the query in some tool.
+const SHORTEST_BESIDE: usize = 3;
 /// Words of more letters are not looked at.
 const LONGEST: usize = 24;
 /// Words of at least so many letters may have two mistakes, others one.
@@ -35,6 +37,16 @@ pub(super) trait Words {
     fn exact(&self, word: &str) -> Option<TermId>;
     /// How many tools have a term.
     fn count(&self, term: TermId) -> usize;
+    /// Whether some tool has a term beside another word of the query.
+    fn is_beside(&self, term: TermId) -> bool;
+}
+
+/// The words that may stand for a mistyped one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Candidates {
+    All,
+    /// Those that some tool has beside another word of the query.
+    Beside,
 }
 
 /// The words of a catalog by their first letter and their length.
@@ -68,31 +80,50 @@ impl Spelling {
         Self { buckets }
     }
 
-    /// How a word was meant: with one mistake, as two words, or with two mistakes.
-    pub(super) fn meant(&self, word: &str, words: &impl Words) -> Option<Meant> {
-        if word.len() < SHORTEST || word.len() > LONGEST || !is_plain(word) {
+    /// How a word was meant: with one mistake, as two words, or with two mistakes. A very short word, or one that
+    /// `is_word` in the language, is corrected only if the other words of the query speak for it.
+    pub(super) fn meant(&self, word: &str, is_word: bool, words: &impl Words) -> Option<Meant> {
+        if !(SHORTEST_BESIDE..=LONGEST).contains(&word.len()) || !is_plain(word) {
             return None;
         }
-        self.corrected(word, 1, words)
+        if is_word || word.len() < SHORTEST {
+            return self.corrected(word, 1, Candidates::Beside, words);
+        }
+        self.corrected(word, 1, Candidates::All, words)
             .or_else(|| little_words().any(|little| is_one_mistake(word, little)).then_some(Meant::Little))
             .or_else(|| split(word, words))
-            .or_else(|| (word.len() >= TWO_MISTAKES).then(|| self.corrected(word, 2, words)).flatten())
+            .or_else(|| {
+                (word.len() >= TWO_MISTAKES)
+                    .then(|| self.corrected(word, 2, Candidates::All, words))
+                    .flatten()
+            })
     }
 
-    /// Of the words with so many mistakes, the one that the most tools have.
-    fn corrected(&self, word: &str, mistakes: usize, words: &impl Words) -> Option<Meant> {
-        let mut best: Option<(usize, Vec<u8>, TermId)> = None;
+    /// Of the words with so many mistakes, one that some tool has beside another word of the query; of several, the one that
+    /// the most tools have.
+    fn corrected(
+        &self,
+        word: &str,
+        mistakes: usize,
+        candidates: Candidates,
+        words: &impl Words,
+    ) -> Option<Meant> {
+        let mut best: Option<((bool, usize), Vec<u8>, TermId)> = None;
         let (typed, mut table) = (word.as_bytes(), Table::default());
         let letters = letters(typed);
         let mut offer = |candidate: &[u8], term: TermId| {
             let likely = if self::letters(candidate) == letters { SAME_LETTERS } else { 1 };
-            let count = words.count(term) * likely;
+            let is_beside = words.is_beside(term);
+            if candidates == Candidates::Beside && !is_beside {
+                return;
+            }
+            let rank = (is_beside, words.count(term) * likely);
             // The first in the alphabet, of words that are equally common.
-            let is_better = |(most, other, _): &(usize, Vec<u8>, TermId)| {
-                count > *most || count == *most && candidate < other.as_slice()
+            let is_better = |(most, other, _): &((bool, usize), Vec<u8>, TermId)| {
+                rank > *most || rank == *most && candidate < other.as_slice()
             };
             if best.as_ref().is_none_or(is_better) {
-                best = Some((count, candidate.to_vec(), term));
+                best = Some((rank, candidate.to_vec(), term));
             }
         };
         for length in typed.len() - mistakes..=(typed.len() + mistakes).min(LONGEST) {
@@ -188,6 +219,9 @@ mod tests {
 
     use super::*;
 
+    /// The words that some tool has beside another of the query.
+    const BESIDE: [&str; 2] = ["helm", "tissue"];
+
     /// Words with the number of tools that have them.
     struct Catalog(Vec<(&'static str, usize)>);
 
@@ -199,9 +233,17 @@ mod tests {
         fn count(&self, term: TermId) -> usize {
             self.0[term as usize].1
         }
+
+        fn is_beside(&self, term: TermId) -> bool {
+            BESIDE.contains(&self.0[term as usize].0)
+        }
     }
 
     fn meant(word: &str) -> Vec<String> {
+        meant_as(word, false)
+    }
+
+    fn meant_as(word: &str, is_word: bool) -> Vec<String> {
         let catalog = Catalog(vec![
             ("issue", 9),
             ("issues", 4),
@@ -214,10 +256,12 @@ mod tests {
             ("tissue", 1),
             ("files", 4),
             ("fields", 9),
+            ("helm", 1),
+            ("them", 9),
         ]);
         let spelling =
             Spelling::new(|found| catalog.0.iter().zip(0..).for_each(|((word, _), at)| found(word, at)));
-        match spelling.meant(word, &catalog) {
+        match spelling.meant(word, is_word, &catalog) {
             None => Vec::new(),
             Some(Meant::One(word, _)) => vec![word],
             Some(Meant::Two(words)) => words.map(|(word, _)| word).into(),
@@ -249,6 +293,14 @@ mod tests {
             assert_eq!(meant(typed), expected, "{typed}");
         }
         assert_eq!(meant(&"issue".repeat(1000)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_word_beside_others_of_the_query_is_meant_rather_than_a_common_one() {
+        assert_eq!(meant("tisue"), ["tissue"], "issue is more common");
+        assert_eq!((meant("hem"), meant_as("heal", true)), (vec!["helm".to_owned()], Vec::new()));
+        assert_eq!(meant_as("help", true), ["helm"], "a word of the language, but not of the catalog");
+        assert_eq!(meant_as("isue", true), Vec::<String>::new());
     }
 
     proptest! {

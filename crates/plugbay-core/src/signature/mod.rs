@@ -51,8 +51,7 @@ impl Signature {
     pub fn of(name: &str, tool: &Tool) -> Self {
         let (parameters, more) = tool.raw("inputSchema").map(parameters).unwrap_or_default();
         let description = tool.description().unwrap_or_default();
-        let beginning = &description[..description.floor_char_boundary(DESCRIPTION)];
-        let purpose = shorten(&first_sentence(beginning), PURPOSE);
+        let purpose = purpose(&first_sentence(beginning(&description)));
         Self { name: one_word(name), parameters, more, purpose }
     }
 
@@ -77,6 +76,21 @@ impl Signature {
         }
         format!("{head}{}{tail}", shown.join(", "))
     }
+}
+
+/// A sentence as it stands in a line.
+pub(crate) fn purpose(sentence: &str) -> String {
+    shorten(sentence, PURPOSE)
+}
+
+/// The sentences at the beginning of a tool's description, and its lines where they have no end.
+pub(crate) fn sentences(tool: &Tool) -> Vec<String> {
+    let description = tool.description().unwrap_or_default();
+    sentence::all(beginning(&description))
+}
+
+fn beginning(description: &str) -> &str {
+    &description[..description.floor_char_boundary(DESCRIPTION)]
 }
 
 impl std::fmt::Display for Signature {

@@ -8,6 +8,21 @@ pub fn first_sentence(text: &str) -> String {
     paragraph[..end.unwrap_or(paragraph.len())].to_owned()
 }
 
+/// All sentences of a text, each on one line. A paragraph ends one too.
+pub(super) fn all(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for paragraph in text.split("\n\n") {
+        let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut start = 0;
+        for end in sentence_ends(&paragraph).chain([paragraph.len()]) {
+            let sentence = paragraph[start..end].trim();
+            all.extend((!sentence.is_empty()).then(|| sentence.to_owned()));
+            start = end;
+        }
+    }
+    all
+}
+
 /// Where the sentences of a line end, the last one only if it ends with a mark.
 pub(crate) fn sentence_ends(line: &str) -> impl Iterator<Item = usize> {
     let ends = line.match_indices(['.', '!', '?', '。']).map(|(at, mark)| at + mark.len());
