@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::Outcome;
 use crate::rivals::Effort;
 use crate::rivals::description::{Search, fill};
+use crate::rivals::link::Link;
 use crate::rivals::running::Rival;
 use crate::sandbox::{Sandbox, Server};
 use crate::search::data::{Catalog, Data};
@@ -41,7 +42,7 @@ pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Val
     let sandbox = Sandbox::new()?;
     let mut running = rival.start(&sandbox, &servers(catalog, data), READY)?;
     running.link.tools(READY)?;
-    wait_for_all(&mut running.link, search, queries[0].text.as_str());
+    wait_for_all(&mut running.link, search, queries[0].text.as_str(), &names)?;
 
     let (mut recalls, mut sizes, mut times) = ([0.0; 2], Vec::new(), Vec::new());
     let start = Instant::now();
@@ -73,19 +74,21 @@ pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Val
     }))
 }
 
-/// Until two replies, a second apart, are the same: servers are still coming otherwise.
-fn wait_for_all(link: &mut crate::rivals::link::Link, search: &Search, query: &str) {
+/// Until two replies, a second apart, name the same tools: servers are still coming otherwise.
+fn wait_for_all(link: &mut Link, search: &Search, query: &str, names: &[String]) -> Outcome<()> {
     let params = fill(&search.call, &[("{query}", query)], &Value::Null);
     let (began, mut last) = (Instant::now(), None);
     std::thread::sleep(Duration::from_secs(3));
     while began.elapsed() < READY {
         let reply = link.request("tools/call", &params, ANSWER).good().ok();
-        if reply.is_some() && reply == last {
-            return;
+        let names_tools = |reply: &Value| !ranking(&text(reply), names, |_| false).is_empty();
+        if reply == last && reply.as_ref().is_some_and(names_tools) {
+            return Ok(());
         }
         last = reply;
         std::thread::sleep(Duration::from_secs(1));
     }
+    Err(format!("found nothing for {query:?} within {} s", READY.as_secs()).into())
 }
 
 fn servers(catalog: &Catalog, data: &Path) -> Vec<Server> {
