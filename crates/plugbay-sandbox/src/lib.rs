@@ -13,6 +13,8 @@
 
 pub mod child;
 pub mod code;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod parent;
 pub mod protocol;
 

@@ -11,6 +11,8 @@ use tokio::sync::Semaphore;
 
 pub use self::run::Run;
 use self::{process::Process, spare::Spare};
+#[cfg(fuzzing)]
+pub use self::{process::outcome_of, run::Conversation};
 use crate::protocol::{Confinement, Job, Landlock};
 
 /// The longest filter.

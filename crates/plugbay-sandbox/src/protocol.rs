@@ -13,7 +13,10 @@ use bytes::Bytes;
 
 pub use self::{
     answer::Answered,
-    frame::{Asked, Confinement, Done, FRAME, FRAME_HEAD, Failed, Frame, Landlock, reached, reached_parts},
+    frame::{
+        Asked, Confinement, Done, FRAME, FRAME_HEAD, Failed, Frame, Landlock, Nonsense, reached,
+        reached_parts,
+    },
 };
 
 /// Changes with the messages: a gateway may outlive the program file that it was started from.

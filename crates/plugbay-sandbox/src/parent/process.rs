@@ -155,6 +155,17 @@ async fn send(mut stdin: ChildStdin, request: Request) -> io::Result<()> {
     Ok(())
 }
 
+/// The outcome of the frames of a child, as far as they tell one.
+#[cfg(fuzzing)]
+pub fn outcome_of(
+    frames: impl IntoIterator<Item = Option<Frame>>,
+    limits: Limits,
+) -> Option<Result<Outcome, SandboxFailure>> {
+    let mut reply = Reply::new(limits.output);
+    let end = frames.into_iter().find_map(|frame| reply.receive(frame))?;
+    Some(reply.outcome(end, limits))
+}
+
 /// The last frame of a job.
 enum End {
     Done(Done),
@@ -184,16 +195,24 @@ impl Reply {
             debug_assert!(length <= FRAME);
             let mut payload = vec![0; length];
             from.read_exact(&mut payload).await.ok()?;
-            match (Frame::decode(tag, payload), self.confinement) {
-                (Some(Frame::Begun(confinement)), None) => self.confinement = Some(confinement),
-                (Some(Frame::Failed(failed)), _) => return Some(End::Failed(failed)),
-                (Some(Frame::Done(done)), Some(_)) => return Some(End::Done(done)),
-                (Some(Frame::Output(piece)), Some(_)) if self.output.len() + piece.len() <= self.limit => {
-                    self.output.extend_from_slice(&piece);
-                }
-                _ => return Some(End::Nonsense),
+            if let Some(end) = self.receive(Frame::decode(tag, payload)) {
+                return Some(end);
             }
         }
+    }
+
+    /// Takes a frame, `None` if no child writes such a one. Tells the end if it is the last.
+    fn receive(&mut self, frame: Option<Frame>) -> Option<End> {
+        match (frame, self.confinement) {
+            (Some(Frame::Begun(confinement)), None) => self.confinement = Some(confinement),
+            (Some(Frame::Failed(failed)), _) => return Some(End::Failed(failed)),
+            (Some(Frame::Done(done)), Some(_)) => return Some(End::Done(done)),
+            (Some(Frame::Output(piece)), Some(_)) if self.output.len() + piece.len() <= self.limit => {
+                self.output.extend_from_slice(&piece);
+            }
+            _ => return Some(End::Nonsense),
+        }
+        None
     }
 
     fn outcome(self, end: End, limits: Limits) -> Result<Outcome, SandboxFailure> {

@@ -3,6 +3,7 @@
 //! [`Run`] is driven by whoever waits for the next event: nothing is read or written in between, so a gateway that is
 //! busy makes the script wait. Time counts while somebody waits for the script and the script does not wait for answers.
 
+mod conversation;
 mod pipes;
 
 use std::{
@@ -10,14 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::{Bytes, BytesMut};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 
-use self::pipes::{Nonsense, Pipes};
+pub use self::conversation::Conversation;
+use self::pipes::Pipes;
 use super::{Limits, Process, Sandbox, SandboxFailure};
 use crate::{
-    code::{Answer, CODE, Call, CodeFailure, Event, Reach, RunLimits, Script},
-    protocol::{self, Answered, Code, Confinement, Failed, Frame, Job, Request},
+    code::{Answer, CODE, CodeFailure, Event, Reach, RunLimits, Script},
+    protocol::{self, Answered, Code, Confinement, Frame, Job, Nonsense, Request},
 };
 
 /// Beyond its limit, a script that does not end by itself is killed.
@@ -36,24 +37,11 @@ pub struct Run {
     process: Option<(Process, OwnedSemaphorePermit)>,
     pipes: Pipes,
     limits: RunLimits,
-    confinement: Option<Confinement>,
-    state: State,
-    /// Arguments, a value or names, as far as they have come.
-    parts: BytesMut,
-    calls: u32,
-    answers: u32,
-    /// Bytes of text.
-    text: usize,
+    conversation: Conversation,
+    /// How it ended.
+    end: Option<Event>,
     computed: Duration,
     has_refilled: bool,
-}
-
-#[derive(Debug)]
-enum State {
-    Computing,
-    /// It has had all answers.
-    Waiting,
-    Ended(Event),
 }
 
 impl Sandbox {
@@ -97,8 +85,8 @@ impl Sandbox {
             let reason = "the program does not answer".to_owned();
             run.end(Event::Failed(CodeFailure::Unavailable(reason)));
         }
-        match &run.state {
-            State::Ended(Event::Failed(failure)) => Err(failure.clone()),
+        match &run.end {
+            Some(Event::Failed(failure)) => Err(failure.clone()),
             _ => Ok(run),
         }
     }
@@ -116,12 +104,8 @@ impl Run {
             process: Some(process),
             pipes,
             limits,
-            confinement: None,
-            state: State::Computing,
-            parts: BytesMut::new(),
-            calls: 0,
-            answers: 0,
-            text: 0,
+            conversation: Conversation::new(limits),
+            end: None,
             computed: Duration::ZERO,
             has_refilled: false,
         }
@@ -130,7 +114,7 @@ impl Run {
     /// What the script does next. Also writes the answers that wait. Cancel-safe. After the end: the end again.
     pub async fn next(&mut self) -> Event {
         loop {
-            if let State::Ended(event) = &self.state {
+            if let Some(event) = &self.end {
                 return event.clone();
             }
             while let Some(frame) = self.pipes.frame() {
@@ -144,22 +128,21 @@ impl Run {
 
     /// Queues an answer. The script gets it while somebody waits for what it does next.
     pub fn answer(&mut self, number: u32, answer: Answer) {
-        if matches!(self.state, State::Ended(_)) {
+        if self.end.is_some() {
             return;
         }
-        self.state = State::Computing;
-        self.answers += 1;
+        self.conversation.answer();
         self.pipes.queue(Answered { number, answer }.encode());
     }
 
     /// How the process is confined.
     pub fn confinement(&self) -> Confinement {
-        self.confinement.unwrap_or_default()
+        self.conversation.confinement().unwrap_or_default()
     }
 
     /// Waits until the process is confined and has read the script.
     async fn begin(&mut self) {
-        while self.confinement.is_none() && !matches!(self.state, State::Ended(_)) {
+        while self.conversation.confinement().is_none() && self.end.is_none() {
             match self.pipes.frame() {
                 Some(frame) => drop(self.receive(frame)),
                 None if self.pipes.exchange().await => {}
@@ -171,7 +154,7 @@ impl Run {
     /// Moves bytes in both directions, until some have come or the time is over.
     async fn exchange(&mut self) {
         let left = (self.limits.compute + GRACE).saturating_sub(self.computed);
-        let moved = if matches!(self.state, State::Waiting) {
+        let moved = if self.conversation.is_waiting() {
             Ok(self.pipes.exchange().await)
         } else {
             let _ticking = Ticking { since: Instant::now(), computed: &mut self.computed };
@@ -186,66 +169,13 @@ impl Run {
 
     /// The event that a frame is, if it is one.
     fn receive(&mut self, frame: Result<Frame, Nonsense>) -> Option<Event> {
-        let event = match frame {
-            Ok(Frame::Begun(confinement)) if self.confinement.is_none() => {
-                self.confinement = Some(confinement);
-                return None;
-            }
-            Ok(Frame::Failed(failed)) => Event::Failed(CodeFailure::told(failed, self.limits)),
-            _ if self.confinement.is_none() => Event::Failed(CodeFailure::Unavailable(
-                "another version of the program, or none of ours, is in its place; restart plugbay"
-                    .to_owned(),
-            )),
-            frame => match frame.and_then(|frame| self.converse(frame)) {
-                Ok(Some(event)) => event,
-                Ok(None) => return None,
-                Err(Nonsense) => Event::Failed(nonsense()),
-            },
-        };
+        let event = self.conversation.receive(frame)?;
         match event {
-            Event::Done(_) | Event::Failed(_) => {
-                self.end(event.clone());
-            }
+            Event::Done(_) | Event::Failed(_) => self.end(event.clone()),
             Event::Waiting => self.refill(),
             Event::Call(_) | Event::Text(_) => {}
         }
         Some(event)
-    }
-
-    /// The event that a frame of a confined process is, if it is one.
-    fn converse(&mut self, frame: Frame) -> Result<Option<Event>, Nonsense> {
-        Ok(Some(match frame {
-            Frame::Part(part) if self.parts.len() + part.len() <= self.limits.output => {
-                self.parts.extend_from_slice(&part);
-                return Ok(None);
-            }
-            Frame::Output(text) if self.text + text.len() <= self.limits.output => {
-                self.text += text.len();
-                Event::Text(text.into())
-            }
-            Frame::Call(asked) if self.calls < self.limits.calls => {
-                let number = self.calls;
-                self.calls += 1;
-                Event::Call(Call { number, kind: asked.kind().ok_or(Nonsense)?, arguments: self.whole() })
-            }
-            Frame::Waiting { answers } if answers <= self.answers => {
-                // Others are on their way.
-                if answers < self.answers {
-                    return Ok(None);
-                }
-                self.state = State::Waiting;
-                Event::Waiting
-            }
-            Frame::Returned => Event::Done(self.whole()),
-            Frame::Reached { is_complete } => {
-                Event::Done([&[u8::from(is_complete)][..], &self.whole()].concat().into())
-            }
-            _ => return Err(Nonsense),
-        }))
-    }
-
-    fn whole(&mut self) -> Bytes {
-        mem::take(&mut self.parts).freeze()
     }
 
     /// The process has closed its pipe.
@@ -257,7 +187,7 @@ impl Run {
                 let limits = Limits { deadline: compute, memory, output };
                 let words = self.pipes.last_words().await;
                 was_silent = words.is_empty();
-                process.death(words, self.confinement.is_some(), limits).await
+                process.death(words, self.conversation.confinement().is_some(), limits).await
             }
             None => SandboxFailure::Crashed("it is gone".to_owned()),
         };
@@ -272,7 +202,7 @@ impl Run {
     }
 
     fn end(&mut self, event: Event) {
-        self.state = State::Ended(event);
+        self.end = Some(event);
         self.release();
     }
 
@@ -312,7 +242,7 @@ impl Drop for Ticking<'_> {
     }
 }
 
-/// What [`Run::converse`] makes of a frame with names.
+/// What a [`Conversation`] makes of a frame with names.
 fn reached(parts: &[u8]) -> Option<Reach> {
     let (is_complete, names) = parts.split_first()?;
     Some(Reach { tools: protocol::reached(names)?, is_complete: *is_complete == 1 })
@@ -323,25 +253,6 @@ fn nonsense() -> CodeFailure {
 }
 
 impl CodeFailure {
-    /// What a child told.
-    fn told(failed: Failed, limits: RunLimits) -> Self {
-        match failed {
-            Failed::Syntax(message) => Self::Syntax(message),
-            Failed::Thrown { message, call } => Self::Thrown { message, call },
-            Failed::TooSlow => Self::TooSlow(limits.compute),
-            Failed::OutOfMemory => Self::OutOfMemory(limits.memory),
-            Failed::TooDeep => Self::TooDeep,
-            Failed::OutputTooLarge => Self::OutputTooLarge(limits.output),
-            Failed::TooManyCalls => Self::TooManyCalls(limits.calls),
-            Failed::NotJson(message) => Self::NotJson(message),
-            Failed::NeverEnds => Self::NeverEnds,
-            Failed::Internal(message)
-            | Failed::Filter(message)
-            | Failed::Input(message)
-            | Failed::Runtime(message) => Self::Died(message),
-        }
-    }
-
     fn from(failure: SandboxFailure, limits: RunLimits) -> Self {
         match failure {
             SandboxFailure::TooSlow(_) => Self::TooSlow(limits.compute),

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use bytes::{Buf, BytesMut};
+
 use crate::code::CallKind;
 
 /// The longest payload of a frame.
@@ -9,6 +11,10 @@ pub const FRAME: usize = 64 * 1024;
 
 /// The length of a frame's head: its tag and the length of its payload.
 pub const FRAME_HEAD: usize = 5;
+
+/// The child wrote what no child writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nonsense;
 
 /// A message of the child.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +152,17 @@ impl Frame {
         let [tag, length @ ..] = head;
         let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
         (length <= FRAME).then_some((tag, length))
+    }
+
+    /// Takes the next frame that has come whole.
+    pub fn take(unread: &mut BytesMut) -> Option<Result<Self, Nonsense>> {
+        let head = unread.first_chunk::<FRAME_HEAD>()?;
+        let Some((tag, length)) = Self::head(*head) else { return Some(Err(Nonsense)) };
+        if unread.len() < FRAME_HEAD + length {
+            return None;
+        }
+        unread.advance(FRAME_HEAD);
+        Some(Self::decode(tag, unread.split_to(length).to_vec()).ok_or(Nonsense))
     }
 
     /// `None` if no child writes such a frame.

@@ -11,12 +11,8 @@ use tokio::{
 
 use crate::{
     parent::process,
-    protocol::{FRAME, FRAME_HEAD, Frame, Request},
+    protocol::{FRAME, Frame, Nonsense, Request},
 };
-
-/// The child wrote what no child writes.
-#[derive(Debug)]
-pub(super) struct Nonsense;
 
 /// The bytes that are on their way.
 #[derive(Debug)]
@@ -53,13 +49,7 @@ impl Pipes {
 
     /// The next frame that has come whole.
     pub(super) fn frame(&mut self) -> Option<Result<Frame, Nonsense>> {
-        let head = self.unread.first_chunk::<FRAME_HEAD>()?;
-        let Some((tag, length)) = Frame::head(*head) else { return Some(Err(Nonsense)) };
-        if self.unread.len() < FRAME_HEAD + length {
-            return None;
-        }
-        self.unread.advance(FRAME_HEAD);
-        Some(Frame::decode(tag, self.unread.split_to(length).to_vec()).ok_or(Nonsense))
+        Frame::take(&mut self.unread)
     }
 
     /// Reads something, and writes in the meantime. False if the process has closed its pipe. Cancel-safe.
