@@ -68,7 +68,11 @@ impl Answered {
             ERROR | ERROR_WITH_RESULT => {
                 let [message, code] = [text(from)?, text(from)?];
                 let result = Bytes::from(sized(from)?);
-                Answer::Error { message, code, result: (kind == ERROR_WITH_RESULT).then_some(result) }
+                let has_result = kind == ERROR_WITH_RESULT;
+                if !has_result && !result.is_empty() {
+                    return Err(invalid());
+                }
+                Answer::Error { message, code, result: has_result.then_some(result) }
             }
             UNKNOWN if sized(from)?.is_empty() => Answer::Unknown,
             _ => return Err(invalid()),
@@ -100,6 +104,18 @@ mod tests {
             for length in 0..bytes.len() {
                 assert!(Answered::read(&mut &bytes[..length]).is_err(), "{length} bytes of {answered:?}");
             }
+        }
+    }
+
+    #[test]
+    fn an_answer_without_a_result_has_no_bytes_of_one() {
+        let error = Answer::Error { message: String::new(), code: String::new(), result: None };
+        for answer in [error, Answer::Unknown] {
+            let mut bytes = Answered { number: 7, answer }.encode().concat();
+            let length = bytes.len() - 8;
+            bytes[length] = 2;
+            bytes.extend(b"{}");
+            assert_eq!(Answered::read(&mut bytes.as_slice()).unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
     }
 }
