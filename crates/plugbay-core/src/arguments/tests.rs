@@ -224,6 +224,13 @@ fn the_message_shows_what_was_missed_and_an_example() {
 }
 
 #[test]
+fn a_number_that_no_float_holds_is_sent_as_it_came() {
+    let schema = br#"{"type": "object", "properties": {"a": {"type": "number"}}}"#;
+    let arguments = br#"{"a": 1E999}"#;
+    assert_eq!(&*fit(schema, arguments, Mode::CheckOnly).unwrap().arguments, arguments);
+}
+
+#[test]
 fn odd_schemas_ask_for_nothing_and_end() {
     let circular = br##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##;
     let tree = br##"{"$defs":{"n":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}}}]}},"type":"object","properties":{"n":{"$ref":"#/$defs/n"}}}"##;
