@@ -67,6 +67,17 @@ fn hidden_characters_and_long_names_of_keys_are_taken_out() {
 }
 
 #[test]
+fn keys_of_one_name_are_one_key() {
+    let long = "x".repeat(99);
+    check(&format!(r#"{{"a": 1, "a\u202e": 1.5, "{long}1": 1, "{long}2": "x"}}"#), &{
+        let cut = &long[..64];
+        format!("{{a: number, \"{cut}…\": string|int}}")
+    });
+    let one = shape(&json!([{"a": 1, "a\u{7f}": 1}]));
+    assert_eq!(one.clone().merge(one.clone()), one, "a merge with what is known changes nothing");
+}
+
+#[test]
 fn a_line_fits_its_budget() {
     let wide: serde_json::Map<String, Value> =
         (0..60).map(|n| (format!("key{n}"), if n % 2 == 0 { json!(n) } else { json!("x") })).collect();

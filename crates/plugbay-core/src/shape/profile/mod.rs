@@ -111,13 +111,20 @@ impl Profile {
         if let Some(map) = node.objects.map {
             return Object::Map(Box::new(self.shape_of(map, depth - 1, above)));
         }
-        let keys = node.objects.keys.iter().map(|key| Key {
-            name: key_name(&key.raw),
-            optional: key.count < node.objects.count,
-            once: false,
-            shape: key.node.map(|id| self.shape_of(id, depth - 1, above)).unwrap_or_default(),
-        });
-        Object::Keys { keys: keys.collect(), more: node.objects.more > 0 }
+        let mut keys: Vec<Key> = Vec::new();
+        for key in &node.objects.keys {
+            let name = key_name(&key.raw);
+            let optional = key.count < node.objects.count;
+            let shape = key.node.map(|id| self.shape_of(id, depth - 1, above)).unwrap_or_default();
+            // Two keys may have one name: without hidden characters, or cut.
+            if let Some(same) = keys.iter_mut().find(|known| known.name == name) {
+                same.optional &= optional;
+                same.shape.absorb(shape, false);
+            } else {
+                keys.push(Key { name, optional, once: false, shape });
+            }
+        }
+        Object::Keys { keys, more: node.objects.more > 0 }
     }
 }
 
