@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plugbay_hosts::{
     Entry,
-    edit::{OwnEntry, unwire, wire},
+    edit::{EditError, OwnEntry, unwire, wire},
     jsonc,
     known::{self, Host},
     read::{Found, read},
@@ -124,6 +124,14 @@ fn files_without_any_entry_are_the_same_after_wire_and_unwire() {
         for text in texts {
             check(host(id), &Generated { text: (*text).to_owned(), comments: Vec::new() }, 0);
         }
+    }
+}
+
+#[test]
+fn yaml_with_a_lone_carriage_return_is_not_edited() {
+    for text in ["a: b\r", "a: b\r\r\n", "a: b\r\rc: d\n", "a:\n - b \r\r", "\r"] {
+        let error = wire(host("goose"), text, &own(), &[]).unwrap_err();
+        assert!(matches!(error, EditError::Unsafe(_)), "{error} for {text:?}");
     }
 }
 
