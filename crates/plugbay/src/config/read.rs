@@ -221,7 +221,7 @@ impl Read for String {
             // YAML needs no quotes, so `8080` may be meant as a text.
             Value::NumberLit(_) | Value::BooleanLit(_) if report.source.syntax == Syntax::Yaml => {
                 let at = value.range();
-                Some(report.source.text[at.start..at.end].trim().to_owned())
+                Some(report.source.part(at).trim().to_owned())
             }
             _ => {
                 mismatch(value, "a string", report);

@@ -64,8 +64,21 @@ impl Source {
 
     /// Where `needle` stands inside `within`, else `within` itself.
     pub(super) fn locate(&self, within: Range, needle: &str) -> Range {
-        let found = self.text[within.start..within.end].find(needle);
+        let within = self.whole(within);
+        let found = self.part(within).find(needle);
         found.map_or(within, |at| Range::new(within.start + at, within.start + at + needle.len()))
+    }
+
+    /// The text at a range.
+    pub(super) fn part(&self, at: Range) -> &str {
+        let at = self.whole(at);
+        &self.text[at.start..at.end]
+    }
+
+    /// The range in whole characters of the text, whatever a parser says.
+    fn whole(&self, at: Range) -> Range {
+        let start = self.text.floor_char_boundary(at.start);
+        Range::new(start, self.text.ceil_char_boundary(at.end).max(start))
     }
 
     /// The number of the line with this byte, counted from one.
@@ -80,7 +93,8 @@ impl Source {
         message: String,
         help: Option<String>,
     ) -> Diagnostic {
-        let start = at.start.min(self.text.len());
+        let at = self.whole(at);
+        let start = at.start;
         let line_start = self.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let before = self.text[line_start..start].chars().count();
@@ -155,5 +169,23 @@ mod tests {
         let text = r#"{"env": {"A": "hunter2", "B": "key ${X}"}, "c": 1}"#;
         check(text, "1", r#"{"env": {"A": "*******", "B": "********"}, "c": 1}"#, (1, 49));
         check(text, "${X}", r#"{"env": {"A": "*******", "B": "****${X}"}, "c": 1}"#, (1, 36));
+    }
+
+    #[test]
+    fn any_range_has_a_place_in_the_file() {
+        let source = Source::new(Path::new("f"), "a\nbäc€".as_bytes()).unwrap();
+        let place = |start, end| {
+            let problem = source.diagnostic(Severity::Error, Range { start, end }, String::new(), None);
+            let position = problem.position.unwrap();
+            (position.line, position.column, problem.snippet.unwrap().width)
+        };
+        assert_eq!(place(2, 4), (2, 1, 2), "a range ends within `ä`");
+        assert_eq!(place(4, 5), (2, 2, 1), "a range begins within `ä`");
+        assert_eq!(place(5, 2), (2, 3, 1));
+        assert_eq!(place(99, 100), (2, 5, 1));
+        for (start, end) in (0..12).flat_map(|start| (0..12).map(move |end| (start, end))) {
+            place(start, end);
+            source.locate(Range { start, end }, "c");
+        }
     }
 }

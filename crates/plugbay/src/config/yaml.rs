@@ -101,7 +101,7 @@ fn within_quotes(at: Range, style: ScalarStyle) -> Range {
 
 /// The values on the lines from this byte on, as far as lines tell.
 fn values_behind(text: &str, from: usize) -> impl Iterator<Item = Range> {
-    let first = text[..from.min(text.len())].rfind('\n').map_or(0, |newline| newline + 1);
+    let first = part(text, 0..from.min(text.len())).rfind('\n').map_or(0, |newline| newline + 1);
     let mut start = first;
     text[first..].split_inclusive('\n').filter_map(move |line| {
         let value = line.find(": ").map_or_else(|| line.len() - line.trim_start().len(), |colon| colon + 2);
@@ -124,7 +124,8 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
     fn next(&mut self) -> Result<Option<(Event<'t>, Span)>, Fault> {
         self.events.next().transpose().map_err(|error| {
             let start = error.marker().byte_offset().unwrap_or_default();
-            fault(Range::new(start, start + 1), &error.info(), "the file is YAML, as its name says")
+            let length = part(self.text, start..self.text.len()).chars().next().map_or(1, char::len_utf8);
+            fault(Range::new(start, start + length), &error.info(), "the file is YAML, as its name says")
         })
     }
 
@@ -212,7 +213,7 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
             Value::Object(_) | Value::Array(_) => {
                 Err(fault(range, "a key must be a text", "write `key: value`"))
             }
-            _ => Ok(StringLit { range, value: self.text[range.start..range.end].trim().into() }),
+            _ => Ok(StringLit { range, value: part(self.text, range.start..range.end).trim().into() }),
         }
     }
 
@@ -240,7 +241,7 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
             "true" | "True" | "TRUE" => Value::BooleanLit(BooleanLit { range, value: true }),
             "false" | "False" | "FALSE" => Value::BooleanLit(BooleanLit { range, value: false }),
             text if is_number(text) => {
-                Value::NumberLit(NumberLit { range, value: self.text[range.start..range.end].trim() })
+                Value::NumberLit(NumberLit { range, value: part(self.text, range.start..range.end).trim() })
             }
             _ => Value::StringLit(literal),
         }
@@ -275,6 +276,11 @@ fn size(value: &Value<'_>) -> usize {
         Value::Object(object) => object.properties.iter().map(|property| size(&property.value)).sum(),
         _ => 0,
     }
+}
+
+/// The text at a range of the parser; empty if it is not one of whole characters.
+fn part(text: &str, at: std::ops::Range<usize>) -> &str {
+    text.get(at).unwrap_or_default()
 }
 
 fn fault(at: Range, message: &str, help: &'static str) -> Fault {

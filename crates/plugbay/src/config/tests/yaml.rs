@@ -57,6 +57,12 @@ fn every_key_works_in_yaml_and_numbers_may_be_texts() {
 }
 
 #[test]
+fn a_problem_in_yaml_may_be_at_any_character() {
+    let problem = "error 2:2: did not find expected <document start>; the file is YAML, as its name says";
+    check("%a b\n ä\n", problem);
+}
+
+#[test]
 fn problems_in_yaml_name_their_line_and_a_remedy() {
     check(
         "servers:\n  a:\n    comand: x\n",
