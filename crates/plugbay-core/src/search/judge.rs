@@ -11,69 +11,67 @@ use super::{
 const LEAD: f32 = 0.78;
 pub(super) const ANSWERED: f32 = 0.5;
 const NEAR_ENOUGH: f32 = 0.45;
-/// A query finds nothing if no hit has at least so much of its words and its meaning together: this, and so much more for
-/// ten times the tools. Fitted on one half of the query sets (`docs/search.md`).
-const FLOOR: f32 = 0.22;
-const FLOOR_RISE: f32 = 0.15;
-/// So much of a hit's share in the query's words is that of its name: a word somewhere in a description may be chance.
+/// A query finds nothing if no hit has at least so much of its words and its meaning together: so much more for ten times
+/// the tools, and so much less for each word. Fitted on one half of the query sets (`docs/search.md`).
+const FLOOR: f32 = 0.72;
+const FLOOR_STEP: f32 = 0.15;
+/// What a word counts for more that a hit has in its name: one somewhere in a description may be chance.
 const IN_NAME: f32 = 0.2;
-/// It may be so much less where an everyday word was read as what a hit does: that may well be meant.
-const READ: f32 = 0.15;
-/// So much above that, the reply says that no hit fits well; and where the query has a word that nobody knows.
-const DOUBT: f32 = 0.15;
-const UNKNOWN_DOUBT: f32 = 0.3;
-/// Queries of so many words are judged so: for finding nothing, and for fitting badly.
-const VERY_FEW_WORDS: usize = 5;
-const FEW_WORDS: usize = 6;
+/// A larger share than this is all.
+const WHOLE: f32 = 0.99;
+/// So much above the floor, the reply says that no hit fits well.
+const DOUBT: f32 = 0.3;
 /// What counts as nearness in meaning where there is no table.
 const NEUTRAL: f32 = 0.3;
 /// So many hits are looked at to see whether any fits.
 pub(super) const SHOWN: usize = 5;
 
 impl Engine {
-    /// Decides whether the first hit is clearly right, or none fits well.
-    pub(super) fn judge(&self, query: &Query, hits: &mut [Hit]) {
-        if query.is_short(FEW_WORDS) {
-            let doubt = if query.unknown > 0.0 { UNKNOWN_DOUBT } else { DOUBT };
-            if self.best_fit(query, hits) < self.floor() + doubt {
-                for hit in hits {
-                    hit.verdict = Verdict::Poor;
-                }
-                return;
-            }
-        }
-        self.find_clear(query, hits);
-    }
-
-    /// No tool is what the query wants. A longer query has more words that say nothing, so it is never in vain.
-    pub(super) fn is_in_vain(&self, query: &Query, hits: &[Hit]) -> bool {
-        if !query.is_brief || !query.is_short(VERY_FEW_WORDS) {
+    /// Decides whether the first hit is clearly right, or none fits well. Returns whether the query is in vain: no tool is
+    /// what it wants.
+    pub(super) fn judge(&self, query: &Query, hits: &mut [Hit]) -> bool {
+        let Some(words) = query.word_count() else {
+            self.find_clear(query, hits);
+            return false;
+        };
+        let fits = hits.iter().take(SHOWN).map(|hit| self.fit(query, hit.tool));
+        let above = fits.fold(0.0, f32::max) - self.floor(words);
+        if above >= DOUBT {
+            self.find_clear(query, hits);
             return false;
         }
-        let has_any = |asked: &Asked, tool| asked.any.iter().any(|term| self.index.has(tool, *term));
-        let is_read =
-            |hit: &Hit| query.asked.iter().any(|asked| asked.is_everyday() && has_any(asked, hit.tool));
-        let less = if hits.iter().take(SHOWN).any(is_read) { READ } else { 0.0 };
-        self.best_fit(query, hits) < self.floor() - less
+        for hit in hits.iter_mut() {
+            hit.verdict = Verdict::Poor;
+        }
+        let is_meant = |hit: &Hit| self.is_read(query, hit.tool) || self.is_named(query, hit.tool);
+        above < 0.0 && query.is_brief && !hits.iter().take(SHOWN).any(is_meant)
     }
 
-    /// The best fit among the hits that are shown.
-    fn best_fit(&self, query: &Query, hits: &[Hit]) -> f32 {
-        hits.iter().take(SHOWN).map(|hit| self.fit(query, hit.tool)).fold(0.0, f32::max)
+    /// Whether an everyday word was read as what a tool does: that may well be meant.
+    fn is_read(&self, query: &Query, tool: u32) -> bool {
+        let mut readings =
+            query.asked.iter().filter(|asked| asked.is_everyday()).flat_map(|asked| &asked.any);
+        readings.any(|term| self.index.has(tool, *term))
     }
 
-    /// The sum of a tool's share in the query's words and its nearness in meaning.
+    /// Whether every word of the query stands in the name of a tool or of its server.
+    pub(super) fn is_named(&self, query: &Query, tool: u32) -> bool {
+        let server = self.index.server(tool);
+        self.share(query, |term| self.index.has_in_name(tool, term) || server.contains(&term)) > WHOLE
+    }
+
+    /// The sum of a tool's share in the query's words, those in its name counted again, and its nearness in meaning.
     fn fit(&self, query: &Query, tool: u32) -> f32 {
         let named = self.share(query, |term| self.index.has_in_name(tool, term));
-        let words = (1.0 - IN_NAME) * self.answered(query, tool) + IN_NAME * named;
-        words + self.nearness(query, tool).unwrap_or(NEUTRAL)
+        self.answered(query, tool) + IN_NAME * named + self.nearness(query, tool).unwrap_or(NEUTRAL)
     }
 
-    /// The least fit that is not chance: the more tools there are, the better one fits by chance.
-    fn floor(&self) -> f32 {
+    /// The least fit that is not chance: the more tools there are, the better one fits by chance, and the fewer words are
+    /// to be answered.
+    fn floor(&self, words: f32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "a number of tools")]
         let tools = self.index.len().max(1) as f32;
-        FLOOR + FLOOR_RISE * tools.log10()
+        FLOOR + FLOOR_STEP * (tools.log10() - words)
     }
 
     /// The first hit is clearly right if no other has as many of the query's words. What an everyday word was read as is a

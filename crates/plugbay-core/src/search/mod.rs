@@ -231,12 +231,13 @@ impl Engine {
         let query = self.read(query);
         let mut hits = self.best(&query, limit.max(CANDIDATES), within, recalled);
         let is_recalled = |hit: &Hit| recalled.iter().any(|word| word.tool == hit.tool);
-        if hits.iter().take(SHOWN).any(is_recalled) {
+        let is_vain = if hits.iter().take(SHOWN).any(is_recalled) {
             self.find_clear(&query, &mut hits);
+            false
         } else {
-            self.judge(&query, &mut hits);
-        }
-        if of_all && hits.first().is_some_and(Hit::is_poor) && self.is_in_vain(&query, &hits) {
+            self.judge(&query, &mut hits)
+        };
+        if of_all && is_vain {
             hits.clear();
         }
         hits.truncate(limit);

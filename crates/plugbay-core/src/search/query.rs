@@ -128,15 +128,10 @@ impl Query {
         Self { whole, sentences, asked, unknown, has_words: query.is_ascii(), is_brief }
     }
 
-    /// Whether it has at most so many words, little ones not counted.
-    pub(super) fn is_short(&self, most: usize) -> bool {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a small number of words"
-        )]
-        let unknown = self.unknown as usize;
-        self.has_words && self.asked.len() + unknown <= most
+    /// How many words it has, little ones not counted; `None` in a script whose words are not told apart.
+    pub(super) fn word_count(&self) -> Option<f32> {
+        #[expect(clippy::cast_precision_loss, reason = "a small number of words")]
+        self.has_words.then(|| self.asked.len() as f32 + self.unknown)
     }
 }
 

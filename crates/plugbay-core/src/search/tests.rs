@@ -50,6 +50,27 @@ fn what_no_tool_is_for_finds_nothing() {
 }
 
 #[test]
+fn a_query_of_few_words_must_be_answered_better_to_find_a_tool() {
+    let servers = many(8, 300);
+    let engine = Engine::build(&servers.iter().flat_map(group).collect::<Vec<_>>(), None);
+    let verdict = |query| engine.search(query, 1, None).first().map(|hit| hit.verdict);
+    assert_eq!(verdict("thing12 quux"), None, "half of two words");
+    assert_eq!(verdict("verb3 thing12 quux blorf"), Some(Verdict::Poor), "half of four");
+    assert_eq!(verdict("thing12"), Some(Verdict::Likely));
+}
+
+#[test]
+fn a_query_of_names_alone_is_never_in_vain() {
+    let tools = catalog();
+    let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
+    let engine = Engine::build(&borrowed, None);
+    let is_named = |query, tool| engine.is_named(&engine.read(query), tool);
+    assert!(is_named("github", 0) && is_named("create a github issue", 0));
+    assert!(!is_named("github ticket", 0), "it is in the description");
+    assert!(!is_named("github zebra", 0) && !is_named("github", 2));
+}
+
+#[test]
 fn a_request_of_several_sentences_finds_a_tool_for_each() {
     let both = found(&catalog(), "Send an email message to Ada. Then create an issue about the email bug.");
     assert!(both[..2].contains(&"sendMessage".to_owned()), "{both:?}");
