@@ -23,6 +23,9 @@ pub enum SpawnError {
     #[error("command not found: there is no file {}", path.display())]
     NoSuchFile { path: PathBuf },
 
+    #[error("{} is a folder, not a program", path.display())]
+    Folder { path: PathBuf },
+
     #[error("{} may not be executed", path.display())]
     NotExecutable { path: PathBuf },
 
@@ -46,6 +49,7 @@ impl SpawnError {
                 "install it, write its full path in \"command\", or set PATH in the server's \"env\""
             }
             Self::NoSuchFile { .. } => "install the program, or correct \"command\"",
+            Self::Folder { .. } => "name the program within it in \"command\"",
             Self::NotExecutable { .. } => {
                 "make it executable (chmod +x), or start it through its interpreter"
             }

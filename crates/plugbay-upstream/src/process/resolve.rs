@@ -48,6 +48,7 @@ fn named_file(path: PathBuf) -> Result<PathBuf, SpawnError> {
     match judge(&path) {
         Verdict::Executable => Ok(path),
         Verdict::NotExecutable => Err(SpawnError::NotExecutable { path }),
+        Verdict::Absent if path.is_dir() => Err(SpawnError::Folder { path }),
         Verdict::Absent => Err(SpawnError::NoSuchFile { path }),
     }
 }

@@ -10,7 +10,7 @@ use plugbay_upstream::spec::{HttpSpec, Transport};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::{CommandError, Context, alternatives};
+use super::{CommandError, Context, place::no_such_server};
 use crate::{clock, config::Settings, settings};
 
 /// Log in to servers that ask for it, log out, and show logins.
@@ -337,13 +337,7 @@ fn http_servers(settings: &Settings) -> impl Iterator<Item = (&ServerName, &Http
 
 fn not_a_candidate(settings: &Settings, name: &str) -> CommandError {
     let Some(server) = settings.servers.iter().find(|server| server.name.as_str() == name) else {
-        let names: Vec<&str> = http_servers(settings).map(|(name, _)| name.as_str()).collect();
-        let error = CommandError::failed(format!("there is no server {name:?}"));
-        return if names.is_empty() {
-            error
-        } else {
-            error.hint(format!("did you mean {}?", alternatives(&names)))
-        };
+        return no_such_server(name, settings.servers.iter().map(|server| server.name.as_str()));
     };
     match server.spec.as_ref().map(|spec| &spec.transport) {
         Err(reason) => CommandError::failed(format!("{name} cannot be used: {reason}")),

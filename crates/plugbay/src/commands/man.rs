@@ -28,8 +28,13 @@ pub fn man(context: &Context, args: &ManArgs, command: clap::Command) -> Result<
     };
     let failed = |error| CommandError::failed(format!("cannot write to {}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(failed)?;
-    let pages = command.get_subcommands().count() + 1;
+    let pages = pages(&command);
     clap_mangen::generate_to(command, folder).map_err(failed)?;
     context.output.note(format!("wrote {pages} pages to {}", folder.display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The pages of a command and of all commands below it.
+fn pages(command: &clap::Command) -> usize {
+    1 + command.get_subcommands().filter(|below| !below.is_hide_set()).map(pages).sum::<usize>()
 }

@@ -56,14 +56,25 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<ExitCode, CommandEr
     let result = converse(app.gateway(), &arguments, context.output).await;
     context.output.progress_done();
     app.shut_down().await;
-    let tool = args.file.display().to_string();
+    let tool = args.name();
     let result = CallResult { tool, result: result?, saved: BTreeMap::new() };
     let succeeded = context.output.call_result(&result);
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+impl RunArgs {
+    /// What messages call the script.
+    fn name(&self) -> String {
+        if self.is_from_stdin() { "stdin".to_owned() } else { self.file.display().to_string() }
+    }
+
+    fn is_from_stdin(&self) -> bool {
+        self.file.as_os_str() == "-"
+    }
+}
+
 fn arguments(args: &RunArgs) -> Result<Value, CommandError> {
-    let code = if args.file.as_os_str() == "-" {
+    let code = if args.is_from_stdin() {
         let mut code = String::new();
         std::io::stdin().read_to_string(&mut code)?;
         code

@@ -35,8 +35,8 @@ pub enum Kind {
     Unreadable,
     /// A key that means nothing, and the known one that is nearest to it.
     UnknownKey { key: String, near: Option<String> },
-    /// A key that belongs into the object of this name.
-    Misplaced { key: String, inner: String },
+    /// A key that belongs into the object of this name beside it, or elsewhere.
+    Misplaced { key: String, inner: Option<String> },
     /// `${VAR}` without a value.
     Unset { variable: String },
     /// A reference that only another program can fill in.

@@ -19,7 +19,7 @@ use super::{
     masked::secret_words,
     pass_env::PassEnv,
     raw::{self, Entry, EntryKind, Filter, Plugbay, Server},
-    read::{At, Overlay},
+    read::{At, Overlay, nearest},
     remote,
     report::Report,
     results::Results,
@@ -338,6 +338,9 @@ fn is_authorization(header: &str) -> bool {
 /// The address of a database or another service is not one of an MCP server.
 fn remedy_for_address(address: &str) -> &'static str {
     let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+    if scheme.is_some_and(|scheme| nearest(scheme, &["http", "https"]).is_some()) {
+        return "it begins with `https://` or `http://`";
+    }
     if scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|c| c.is_ascii_alphanumeric())) {
         "`url` is for MCP servers: start one for this service with `command`, and give it the address in `env` or `args`"
     } else {

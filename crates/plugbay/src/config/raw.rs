@@ -73,6 +73,7 @@ object! {
         "starts" => starts: Processes,
     }
     ignored: ["$schema", "inputs"]
+    elsewhere: Plugbay, "into `defaults`, or into the `plugbay` object of a server"
 }
 
 object! {
@@ -181,6 +182,7 @@ object! {
         "caFile" => ca_file: At<String>,
     }
     ignored: []
+    elsewhere: ConfigFile, "to the top level of the file"
 }
 
 object! {

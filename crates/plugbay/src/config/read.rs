@@ -61,6 +61,7 @@ macro_rules! object {
         }
         ignored: [$($ignored:literal),* $(,)?]
         $(inner: $inner_key:literal, $inner:ident)?
+        $(elsewhere: $elsewhere:ident, $place:literal)?
     ) => {
         #[derive(Debug, Clone, Default, schemars::JsonSchema)]
         $(#[$meta])*
@@ -99,6 +100,9 @@ macro_rules! object {
                         $( $ignored => {} )*
                         $( key if $inner::KEYS.contains(&key) => {
                             $crate::config::read::misplaced_key(property, $inner_key, report);
+                        } )?
+                        $( key if $elsewhere::KEYS.contains(&key) => {
+                            $crate::config::read::key_of_another(property, $place, report);
                         } )?
                         _ => $crate::config::read::unknown_key(property, Self::KEYS, report),
                     }
@@ -156,7 +160,18 @@ pub(super) fn misplaced_key(property: &ObjectProp<'_>, inner: &str, report: &mut
     let key = quote(property.name.as_str());
     let help = format!("move it into the {} object", quote(inner));
     report.warning(key_range(property), format!("{key} has no effect here"), help);
-    report.was(Kind::Misplaced { key: property.name.as_str().to_owned(), inner: inner.to_owned() });
+    report.was(Kind::Misplaced { key: property.name.as_str().to_owned(), inner: Some(inner.to_owned()) });
+}
+
+/// A key that belongs to another place of the file than an object beside it.
+pub(super) fn key_of_another(property: &ObjectProp<'_>, place: &str, report: &mut Report<'_>) {
+    let key = property.name.as_str().to_owned();
+    report.warning(
+        key_range(property),
+        format!("{} has no effect here", quote(&key)),
+        format!("move it {place}"),
+    );
+    report.was(Kind::Misplaced { key, inner: None });
 }
 
 /// Reports that `value` is not what is `wanted`, with a help where the fix is clear.

@@ -105,7 +105,8 @@ impl Report {
         if self.hosts.len() > 1 {
             text.push_str(&style.dim("before: the host's own servers; now: the servers of all hosts\n"));
         }
-        let pays_more = |cost: &HostCost| cost.mode == Mode::All && cost.now > cost.before;
+        // A host that defers lists all for another reason: its model reads only the names.
+        let pays_more = |cost: &HostCost| cost.mode == Mode::All && !cost.defers && cost.now > cost.before;
         if self.hosts.iter().any(|host| host.cost.as_ref().is_some_and(pays_more)) {
             let why = "more than before: with so few tools, listing all costs less than searching\n";
             text.push_str(&style.dim(why));
@@ -224,6 +225,10 @@ fn past(change: &Past, style: Style) -> String {
 
 impl View for UndoReport {
     fn human(&self, style: Style) -> String {
+        if self.files.is_empty() {
+            return "Nothing to undo: no host has an entry of plugbay.\n"
+                .to_owned();
+        }
         undone(&self.files, &self.restart, style)
     }
 }

@@ -167,3 +167,16 @@ fn a_found_server_is_shown_and_not_changed() {
         run.err
     );
 }
+
+#[test]
+fn commands_name_the_servers_that_there_are() {
+    let harness = Harness::with(&samples());
+    for arguments in [&["forget", "--server", "clok"][..], &["auth", "login", "clok"]] {
+        let run = harness.run(arguments);
+        assert_eq!((run.code, run.out.as_str()), (Some(1), ""), "{}", run.err);
+        for part in ["there is no server \"clok\"", "did you mean clock?", "configured: calc, clock, notes"] {
+            assert!(run.err.contains(part), "{}", run.err);
+        }
+    }
+    assert_eq!(harness.run(&["forget", "--server", "clock"]).code, Some(0));
+}

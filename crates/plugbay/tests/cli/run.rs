@@ -39,7 +39,7 @@ fn a_script_that_fails_fails_the_command() {
     let harness = Harness::with(&samples());
     let run = harness.run_with_input(&["run", "-"], "await tools.calc.evaluate({ expression: '1/0' })");
     assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
-    assert!(run.err.contains("division by zero"), "{}", run.err);
+    assert!(run.err.starts_with("error: stdin: ") && run.err.contains("division by zero"), "{}", run.err);
     let run = harness.run_with_input(&["run", "-"], "let let = 1");
     assert!(run.code == Some(1) && run.err.contains("line 1"), "{}", run.err);
     let run = harness.run(&["run", "nothing.js"]);

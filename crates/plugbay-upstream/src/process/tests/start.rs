@@ -145,6 +145,14 @@ async fn a_command_path_that_does_not_exist_is_reported() {
 }
 
 #[tokio::test]
+async fn a_command_that_is_a_folder_is_reported_as_one() {
+    let error = refused(&spec("/", &[]));
+
+    assert!(matches!(error, SpawnError::Folder { .. }), "{error:?}");
+    assert_eq!(error.to_string(), "/ is a folder, not a program");
+}
+
+#[tokio::test]
 async fn an_unusable_working_directory_is_reported() {
     let folder = Folder::new("badcwd");
     let file = folder.file("file", "", 0o644);

@@ -140,7 +140,11 @@ impl Actor {
         if self.links.up().is_some() && self.listing.schedule.has_listed() {
             return warmed.tell(Ok(()));
         }
-        self.queue.await_start(warmed);
+        if self.links.is_trying_again() {
+            self.queue.await_start_or_next(warmed);
+        } else {
+            self.queue.await_start(warmed);
+        }
         if admission == Admission::Start {
             self.start();
         } else {

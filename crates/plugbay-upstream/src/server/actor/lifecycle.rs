@@ -242,14 +242,17 @@ impl Actor {
         self.log_failure(&failure);
         self.lifecycle.failed(self.now, Arc::clone(&failure));
         self.tasks.server_lost(&failure);
-        self.queue.started(&Err(Arc::clone(&failure)));
         let error = CallError::down(self.spec.name.clone(), Arc::clone(&failure));
-        if failure.needs_login() {
+        let is_awaited_again = if failure.needs_login() {
+            self.queue.started(&Err(Arc::clone(&failure)));
             self.start_needs_login(&failure, unsent);
+            false
         } else {
+            let is_awaited_again = self.queue.start_failed(&failure);
             self.queue.fail_calls(&error);
             self.keep_for_successor(unsent);
-        }
+            is_awaited_again
+        };
         let mut kept = self.links.in_flight_on_retired();
         kept.extend(self.queue.unsent_tickets());
         for (ticket, waiting) in self.pending.drain_but(|ticket| kept.contains(&ticket)) {
@@ -258,6 +261,9 @@ impl Actor {
             }
         }
         self.report(&Err(failure));
+        if is_awaited_again && self.lifecycle.urged(self.now) == Admission::Start {
+            self.start();
+        }
     }
 
     /// A remote that is away fails every few seconds: only the first failure is a warning.

@@ -105,6 +105,11 @@ pub(super) struct Opening {
 }
 
 impl Links {
+    /// Whether a server that has failed is being opened.
+    pub(super) fn is_trying_again(&self) -> bool {
+        self.away.is_some() && matches!(self.current, Current::Opening(_))
+    }
+
     pub(super) fn up(&self) -> Option<&Link> {
         if let Current::Up(link) = &self.current { Some(link) } else { None }
     }

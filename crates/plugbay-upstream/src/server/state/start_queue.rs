@@ -24,6 +24,9 @@ pub(in crate::server) struct StartQueue {
     /// Calls that came while the server was being started.
     calls: VecDeque<Queued>,
     warmed: Vec<Warmed>,
+    /// Waiters that came while a failed server was tried again. It may have been mended since that try began, so
+    /// that only the next one counts for them.
+    latecomers: Vec<Warmed>,
     /// The start is wanted although no call waits for it, and how urgently.
     wanted: Option<Priority>,
     /// Calls that a server ended without having received: its successor gets them.
@@ -93,7 +96,10 @@ impl StartQueue {
     }
 
     fn is_awaited(&self) -> bool {
-        !(self.calls.is_empty() && self.warmed.is_empty() && self.unsent.is_empty())
+        !(self.calls.is_empty()
+            && self.warmed.is_empty()
+            && self.latecomers.is_empty()
+            && self.unsent.is_empty())
     }
 
     /// The time of a call does not run until [`StartQueue::release`].
@@ -149,12 +155,25 @@ impl StartQueue {
         self.warmed.push(warmed);
     }
 
+    /// Waits for the start that is under way, and if that fails, for one more.
+    pub(in crate::server) fn await_start_or_next(&mut self, warmed: Warmed) {
+        self.latecomers.push(warmed);
+    }
+
     /// The start has ended like this, or is not waited for any longer.
     pub(in crate::server) fn started(&mut self, outcome: &Result<(), Arc<Failure>>) {
         self.wanted = None;
-        for warmed in self.warmed.drain(..) {
+        for warmed in self.warmed.drain(..).chain(self.latecomers.drain(..)) {
             warmed.tell(outcome.clone());
         }
+    }
+
+    /// The start has failed. Returns whether somebody waits for another one.
+    pub(in crate::server) fn start_failed(&mut self, failure: &Arc<Failure>) -> bool {
+        let latecomers = std::mem::take(&mut self.latecomers);
+        self.started(&Err(Arc::clone(failure)));
+        self.warmed = latecomers;
+        !self.warmed.is_empty()
     }
 
     pub(in crate::server) fn replace_unsent(&mut self, unsent: Vec<Unsent>) {

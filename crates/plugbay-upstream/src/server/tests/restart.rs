@@ -2,11 +2,20 @@
 
 use std::sync::Arc;
 
-use plugbay_core::{era::Era, exchange::Servers, failure::Failure, name::ServerName};
+use plugbay_core::{
+    era::Era,
+    exchange::{Servers, Warmed},
+    failure::Failure,
+    name::ServerName,
+};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
 
 use super::{
+    super::message::Command,
     MINUTE, SECOND,
     harness::{Harness, Setup, cancellation},
     peer::Peer,
@@ -99,6 +108,35 @@ async fn cancelled_calls_do_not_restart_a_server() {
     drop(peer);
     harness.launched().await;
     assert!(start.elapsed() > SECOND / 2, "an ordinary retry");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_activation_during_a_failing_retry_is_told_of_the_next_start() {
+    let (mut harness, peer) = Harness::ready(Setup::default(), Era::Legacy).await;
+    drop(peer);
+    let retried = harness.launched().await;
+    let warm = |harness: &Harness| {
+        let (hear, heard) = oneshot::channel();
+        harness.handle.send(Command::Warm(Warmed::new(move |outcome| drop(hear.send(outcome)))));
+        heard
+    };
+    let heard = warm(&harness);
+    sleep(SECOND / 10).await; // mended meanwhile
+    let failed = Instant::now();
+    drop(retried);
+    let mut peer = harness.launched().await;
+    assert!(failed.elapsed() < SECOND, "at once");
+    peer.open(Era::Legacy).await;
+    peer.list(&["echo"]).await;
+    assert_eq!(heard.await.unwrap(), Ok(()));
+
+    drop(peer);
+    let retried = harness.launched().await;
+    let heard = warm(&harness);
+    sleep(SECOND / 10).await;
+    drop(retried);
+    drop(harness.launched().await);
+    assert!(heard.await.unwrap().is_err(), "one more start, not many");
 }
 
 /// The answer is in the pipe already when writing to the server fails.

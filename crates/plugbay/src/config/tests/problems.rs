@@ -134,6 +134,11 @@ warning 2:46: `idle` has no effect here; move it into the `plugbay` object
 warning 2:72: unknown key `Allow`; did you mean `allow`?
 warning 2:85: unknown key `x`; it has no effect; remove it",
     );
+    check(
+        r#"{"results": {}, "defaults": {"learn": 3}}"#,
+        "warning 1:2: `results` has no effect here; move it into `defaults`, or into the `plugbay` object of a server
+warning 1:30: `learn` has no effect here; move it to the top level of the file",
+    );
     check(r#"{"mcpServer": {}}"#, "error 1:2: unknown key `mcpServer`; did you mean `mcpServers`?");
 }
 

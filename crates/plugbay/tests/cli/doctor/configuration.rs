@@ -175,3 +175,26 @@ fn a_mistake_in_a_yaml_configuration_is_found_once() {
     assert_eq!(errors.len(), 1, "{findings}");
     assert_eq!(errors[0]["about"], json!({ "kind": "server", "name": "web" }));
 }
+
+#[test]
+fn a_server_name_that_cannot_be_used_is_found_once() {
+    let clinic = Clinic::new(&json!({ "my server!": sample("calc") }));
+    let findings = clinic.run(&["--json"]).json()["findings"].take();
+    let errors = findings.as_array().unwrap().iter().filter(|finding| finding["severity"] == "error");
+    assert_eq!(errors.count(), 1, "{findings}");
+    clinic.finds("invalid-value").about("server", "my-server").says("`my server!`").remedy("rename it");
+}
+
+#[test]
+fn a_key_of_a_server_at_the_top_level_is_found_with_its_place() {
+    let clinic = Clinic::new(&json!({}));
+    clinic.harness.configure(&json!({ "results": {}, "mcpServers": { "it": sample("calc") } }).to_string());
+    let finding = clinic.finds("misplaced-key").about("file", clinic.harness.user_file());
+    finding.says("`results`").remedy("move it into `defaults`, or into the `plugbay` object of a server");
+}
+
+#[test]
+fn a_misspelt_scheme_of_an_address_is_found() {
+    let entry = json!({ "url": "htps://mcp.example/mcp" });
+    Clinic::of(&entry).finds("invalid-value").about("server", "it").remedy("`https://` or `http://`");
+}

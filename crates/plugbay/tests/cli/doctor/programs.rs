@@ -285,3 +285,9 @@ fn a_server_that_names_a_variable_and_works_is_left_alone() {
     let clinic = Clinic::of(&json!({ "command": program(), "args": ["__sample", "calc"] }));
     clinic.variable("MY_API_KEY", "x").is_quiet();
 }
+
+#[test]
+fn a_command_that_is_a_folder_is_found() {
+    let finding = Clinic::of(&json!({ "command": "/tmp" })).finds("wrong-path");
+    finding.about("server", "it").says("/tmp is a folder, not a program.").remedy("\"command\"");
+}

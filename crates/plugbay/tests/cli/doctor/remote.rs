@@ -38,6 +38,12 @@ fn a_wrong_path_of_an_address_is_found() {
 }
 
 #[test]
+fn an_address_without_an_mcp_server_is_checked_and_not_run_by_hand() {
+    let (_endpoint, entry) = answering(501);
+    Clinic::of(&entry).finds("server-failed").about("server", "it").remedy("check \"url\"");
+}
+
+#[test]
 fn a_proxy_that_does_not_answer_is_found() {
     let entry = json!({ "url": "https://mcp.example/mcp" });
     let clinic = Clinic::of(&entry).variable("HTTPS_PROXY", "http://127.0.0.1:9");

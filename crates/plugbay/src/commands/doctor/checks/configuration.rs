@@ -32,11 +32,12 @@ fn no_configuration(examination: &Examination) -> Option<Finding> {
 /// A problem of a file, about the server in whose entry it stands.
 fn diagnostic(problem: &Diagnostic, examination: &Examination) -> Finding {
     let server = problem.position.and_then(|at| examination.server_at(&problem.file, at));
-    // Places in YAML are not looked up; a server that cannot be started for this reason has it as its own.
+    // A server that cannot be started for this reason has it as its own. Its name may be the one suggested for it, and
+    // places in YAML are not looked up.
     let line = problem.one_line();
     let is_reason = |facts: &&ServerFacts| facts.spec.as_ref().is_err_and(|reason| *reason == line);
-    let failed = || examination.servers.iter().find(is_reason);
-    let about = match server.map(str::to_owned).or_else(|| Some(failed()?.name.clone())) {
+    let failed = examination.servers.iter().find(is_reason).map(|facts| facts.name.as_str());
+    let about = match failed.or(server).map(str::to_owned) {
         Some(server) => Subject::Server(server),
         None => Subject::File(problem.file.clone()),
     };
@@ -70,7 +71,7 @@ fn fix(problem: &Diagnostic, examination: &Examination) -> Option<Fix> {
             let at = problem.position?;
             Some(Fix::RenameKey { file, at, old: key.clone(), new: near.clone() })
         }
-        Kind::Misplaced { key, inner } => {
+        Kind::Misplaced { key, inner: Some(inner) } => {
             let at = problem.position?;
             let entry = examination.entry(examination.server_at(&problem.file, at)?)?;
             // Elsewhere in the entry, or beside a key of the same name, it is not clear what is meant.

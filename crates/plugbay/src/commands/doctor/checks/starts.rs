@@ -230,11 +230,11 @@ fn late(facts: &ServerFacts, failure: &Failure, entry: Option<&EntryPlace>) -> O
         );
         (Code::PackageDownloading, message, "run its command once by hand, or ")
     } else {
-        (
-            Code::SlowStart,
-            format!("It did not answer within {}.", seconds(limit)),
-            "run its command by hand to see what it waits for, or ",
-        )
+        let first = match facts.http() {
+            Some(_) => "check \"url\" and the network, or ",
+            None => "run its command by hand to see what it waits for, or ",
+        };
+        (Code::SlowStart, format!("It did not answer within {}.", seconds(limit)), first)
     };
     let longer = (limit * 4).max(LONG_START);
     let remedy = format!("{first}allow more time: \"plugbay\": {{ \"start\": \"{}s\" }}", longer.as_secs());
@@ -260,6 +260,10 @@ fn other(facts: &ServerFacts, failure: &Failure) -> Finding {
     if let Some(first) = what.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    let remedy = failure.remedy.clone().unwrap_or_else(|| "run its command by hand to see more".to_owned());
+    let look = match facts.http() {
+        Some(_) => "check \"url\": it must be the address of an MCP server, often ending in /mcp or /sse",
+        None => "run its command by hand to see more",
+    };
+    let remedy = failure.remedy.clone().unwrap_or_else(|| look.to_owned());
     Finding::of(Code::ServerFailed, &facts.name, format!("{what}."), remedy).seen(failure.stderr.clone())
 }
