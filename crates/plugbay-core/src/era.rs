@@ -356,6 +356,8 @@ mod tests {
                 &format!(r#"{{"a":"{v}"}}"#),
             ),
             (r#"{"traceparent":"00-a"}"#.to_owned(), r#"{"traceparent":"00-a"}"#),
+            (format!(r#"{{"{v}":"x", "\ud800":1}}"#), r#"{ "\ud800":1}"#),
+            (format!(r#"{{"\ud800":1,"{v}":"x"}}"#), r#"{"\ud800":1}"#),
             ("{}".to_owned(), "{}"),
             ("7".to_owned(), "7"),
         ];

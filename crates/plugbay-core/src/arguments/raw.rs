@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use crate::wire::{Cursor, Member, Members, Walk, elements, string_value};
+use crate::wire::{Cursor, Member, Members, Walk, elements, key_value, string_value};
 
 /// The six kinds of JSON values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub(super) fn doubled(json: &[u8]) -> Option<String> {
             if let Some(keys) = keys {
                 let (key, _) = cursor.string().ok()?;
                 cursor.expect(b':').ok()?;
-                let key = string_value(&json[key])?;
+                let key = key_value(&json[key]);
                 if keys.contains(&key) {
                     return Some(key.into_owned());
                 }

@@ -231,6 +231,15 @@ fn a_number_that_no_float_holds_is_sent_as_it_came() {
 }
 
 #[test]
+fn arguments_behind_a_key_that_is_no_text_are_checked() {
+    let schema = br#"{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}"#;
+    let fits = |arguments: &str| fit(schema, arguments.as_bytes(), Mode::CheckOnly).is_ok();
+    assert!(fits(r#"{"\ud800": 1, "a": 1}"#));
+    assert!(!fits(r#"{"\ud800": 1, "a": "x"}"#));
+    assert!(!fits(r#"{"\ud800": 1, "a": 1, "a": 2}"#), "a key that stands twice");
+}
+
+#[test]
 fn odd_schemas_ask_for_nothing_and_end() {
     let circular = br##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##;
     let tree = br##"{"$defs":{"n":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"object","properties":{"next":{"$ref":"#/$defs/n"}}}]}},"type":"object","properties":{"n":{"$ref":"#/$defs/n"}}}"##;

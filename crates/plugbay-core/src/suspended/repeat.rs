@@ -88,6 +88,9 @@ impl RepeatedCall {
         let (mut requests, mut bytes) = (Vec::new(), 0);
         for member in entries {
             let member = member.map_err(|fault| fault.to_string())?;
+            if string_value(&message[member.key_span.clone()]).is_none() {
+                return Err("it asks by a key that is no text".to_owned());
+            }
             bytes += member.key.len() + member.value.len();
             self.check_room(requests.len(), bytes)?;
             let id = tickets.next();

@@ -304,6 +304,7 @@ pub struct Members<'a> {
 /// One member of an object: its key decoded, key and value as spans of the message.
 #[derive(Debug)]
 pub struct Member<'a> {
+    /// As in [`key_value`].
     pub key: Cow<'a, str>,
     /// The key as it was written, with its quotes.
     pub key_span: Span,
@@ -334,8 +335,7 @@ impl<'a> Members<'a> {
             return Ok(None);
         }
         let (key_span, escaped) = cursor.string()?;
-        let unreadable = ScanError::Unexpected(key_span.start);
-        let key = decode(&cursor.bytes[key_span.clone()], escaped).ok_or(unreadable)?;
+        let key = decode_key(&cursor.bytes[key_span.clone()], escaped);
         cursor.expect(b':')?;
         let value = if *is_checked { cursor.checked_value() } else { cursor.value(1) }?;
         Ok(Some(Member { key, key_span, value }))
@@ -377,6 +377,17 @@ pub fn elements(bytes: &[u8], array: &Span) -> Vec<Span> {
 /// The text of a JSON string given with its quotes; `None` if it is not a string.
 pub fn string_value(json: &[u8]) -> Option<Cow<'_, str>> {
     decode(json, memchr::memchr(b'\\', json).is_some())
+}
+
+/// The text of a key given with its quotes. With half of a surrogate pair it is no text, and given as it was written: the
+/// members behind it count, too.
+pub(crate) fn key_value(json: &[u8]) -> Cow<'_, str> {
+    decode_key(json, memchr::memchr(b'\\', json).is_some())
+}
+
+fn decode_key(quoted: &[u8], escaped: bool) -> Cow<'_, str> {
+    let written = || String::from_utf8_lossy(&quoted[1..quoted.len() - 1]);
+    decode(quoted, escaped).unwrap_or_else(written)
 }
 
 fn decode(quoted: &[u8], escaped: bool) -> Option<Cow<'_, str>> {
@@ -426,6 +437,15 @@ mod tests {
             .collect();
         let expected = [("a", "1"), ("b", r#"{"x":[1,2]}"#), ("c", r#""d""#)];
         assert_eq!(found, expected.map(|(k, v)| (k.to_owned(), v.to_owned())));
+    }
+
+    #[test]
+    fn members_behind_a_key_that_is_no_text_are_found() {
+        let text = br#"{"\ud800":1,"a\udc00\u0062":2,"c":3}"#;
+        let members: Vec<_> = Members::of(text, &(0..text.len())).flatten().collect();
+        let keys: Vec<&str> = members.iter().map(|member| &*member.key).collect();
+        assert_eq!(keys, [r"\ud800", r"a\udc00\u0062", "c"]);
+        assert_eq!(Members::find(text, &(0..text.len()), "c"), Some(text.len() - 2..text.len() - 1));
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod sse;
 mod unescape;
 pub mod write;
 
-pub(crate) use cursor::{Cursor, Walk};
+pub(crate) use cursor::{Cursor, Walk, key_value};
 pub use cursor::{Member, Members, ScanError, elements, string_value};
 pub use draft::{Draft, Hole};
 pub use frame::Frame;
