@@ -270,8 +270,6 @@ mod tests {
         assert_eq!((listed.tools.len(), listed.left_out.unwrap().rest), (size_limit::ITEMS, true));
         let listed = filled(tools, |number| described(number, 1), 1);
         assert_eq!((listed.tools.len(), listed.left_out.unwrap().rest), (size_limit::PAGES, true));
-        let listed = filled(tools, |number| described(number, 2 << 20), 1);
-        assert_eq!((listed.tools.len(), listed.left_out.unwrap().long), (0, size_limit::PAGES));
     }
 
     #[test]
