@@ -100,6 +100,7 @@ fn sample(running: &Running<'_>, servers: usize, calls: usize) -> Value {
         "servers_running": family.stubs,
         "after_calls": calls,
         "processes": family.len(),
+        "anonymous_mb": megabytes(memory.anonymous),
         "private_mb": megabytes(memory.private),
         "proportional_mb": megabytes(memory.pss),
         "peak_mb": megabytes(memory.peak),

@@ -163,18 +163,21 @@ fn memory() -> Topic {
     Topic {
         name: "memory",
         title: "Memory",
-        about: "Of the gateway's own processes, without the servers. Private: pages that no other process has mapped. \
-                Proportional: those, and of each shared page the share of one process. After 10,000 calls of 1 KB, or as \
+        about: "Of the gateway's own processes, without the servers. Anonymous: heap and stacks, without the pages of the \
+                program's file, which the system can drop and read again. Private: all pages that no other process has \
+                mapped. Proportional: those, and of each shared page the share of one process. After 10,000 calls of 1 KB, or as \
                 many as fit into 10 s.",
         columns: vec![
-            of(5, false, "5 servers: private", "private_mb"),
+            of(5, false, "5 servers: anonymous", "anonymous_mb"),
+            of(5, false, "private", "private_mb"),
             of(5, false, "proportional", "proportional_mb"),
             of(5, true, "after the calls: proportional", "proportional_mb"),
-            of(50, false, "50 servers: private", "private_mb"),
+            of(50, false, "50 servers: anonymous", "anonymous_mb"),
+            of(50, false, "private", "private_mb"),
             of(50, false, "proportional", "proportional_mb"),
             of(50, true, "after the calls: proportional", "proportional_mb"),
         ],
-        pictured: 1,
+        pictured: 2,
     }
 }
 
