@@ -131,7 +131,7 @@ impl Query {
     /// How many words it has, little ones not counted; `None` in a script whose words are not told apart.
     pub(super) fn word_count(&self) -> Option<f32> {
         #[expect(clippy::cast_precision_loss, reason = "a small number of words")]
-        self.has_words.then(|| self.asked.len() as f32 + self.unknown)
+        self.has_words.then_some(self.asked.len() as f32 + self.unknown)
     }
 }
 
