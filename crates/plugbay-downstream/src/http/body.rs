@@ -21,6 +21,9 @@ use crate::{
 /// For the whole body, however it drips.
 const TIME: Duration = Duration::from_secs(60);
 
+/// How much of a body that is too long is read all the same, as a multiple of the limit.
+const DISCARDED: usize = 4;
+
 /// Counts its bytes among those of the caller, for as long as they live.
 pub(super) async fn read(shared: &Shared, caller: &Caller, body: Incoming) -> Result<Bytes, Rejection> {
     let budget = caller.share().memory.session();
@@ -49,6 +52,7 @@ async fn collect(
     let limit = shared.gateway.settings().message_limit;
     let too_long = || malformed(StatusCode::PAYLOAD_TOO_LARGE, Fault::TooLong(limit)).closing();
     if body.size_hint().lower() > limit as u64 {
+        discard(body, limit).await;
         return Err(too_long());
     }
     let mut bytes = BytesMut::new();
@@ -57,6 +61,7 @@ async fn collect(
             |_| Rejection::new(StatusCode::BAD_REQUEST, "the body of the request is broken").closing();
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         if bytes.len() + data.len() > limit {
+            discard(body, limit).await;
             return Err(too_long());
         }
         if !budget.has_room_for(data.len()) {
@@ -67,6 +72,19 @@ async fn collect(
         bytes.extend_from_slice(&data);
     }
     Ok(bytes)
+}
+
+/// Reads on for a while: most hosts write their whole request before they read, and would see a broken connection
+/// instead of the answer.
+async fn discard(mut body: Incoming, limit: usize) {
+    let mut rest = limit.saturating_mul(DISCARDED);
+    if body.size_hint().lower() > rest as u64 {
+        return;
+    }
+    while let Some(Ok(frame)) = body.frame().await {
+        let Some(less) = rest.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+        rest = less;
+    }
 }
 
 /// Towards most servers a line break ends a message, so none may be left in one. Between tokens it is

@@ -59,13 +59,15 @@ async fn a_tool_call_on_many_lines_reaches_its_server_on_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_body_over_the_limit_is_not_read() {
+async fn a_request_body_over_the_limit_is_rejected() {
     let harness = Harness::new();
     let large = call(format!("\"{}\"", "x".repeat(MESSAGE_LIMIT)));
     let announced = post(&[("content-length", "100000000")], "");
     let chunk = format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len());
     let chunked = post(&[("content-length", ""), ("transfer-encoding", "chunked")], &chunk);
-    for request in [post(&[], &large), announced, chunked] {
+    // It is written whole before the answer is read.
+    let much = post(&[], &"x".repeat(3 * MESSAGE_LIMIT));
+    for request in [post(&[], &large), announced, chunked, much] {
         let mut host = harness.connect();
         host.say(&request).await;
         let reply = host.reply().await;
