@@ -31,6 +31,8 @@ const ALL_NAMES: usize = 64 << 10;
 const CURSOR: usize = 64 << 10;
 const META: usize = 1 << 20;
 const CAPABILITIES: usize = 256 << 10;
+/// The longest params or answer: with an envelope around it, it is below the limit of a message. Escapes count.
+pub(super) const LONGEST: usize = 15 << 20;
 /// For a text that only the length of the whole message limits.
 const NONE: usize = 0;
 
@@ -43,6 +45,13 @@ pub(super) enum Request {
     Tool(&'static str, String),
     /// Of a method, with its params.
     Method(&'static str, String),
+}
+
+impl Request {
+    fn len(&self) -> usize {
+        let (Self::Tool(_, text) | Self::Method(_, text)) = self;
+        text.len()
+    }
 }
 
 pub(super) struct Attack {
@@ -270,9 +279,16 @@ impl Recipe {
     }
 
     pub(super) fn attack(&self) -> Attack {
-        let way = &WAYS[self.way];
-        let recipe = format!("{}: {:?} up to {} bytes", way.label, self.unit(), self.bytes);
-        Attack { recipe, request: (way.make)(self) }
+        let (way, mut recipe) = (&WAYS[self.way], self.clone());
+        let request = loop {
+            let request = (way.make)(&recipe);
+            if request.len() <= LONGEST {
+                break request;
+            }
+            recipe.bytes /= 2;
+        };
+        let recipe = format!("{}: {:?} up to {} bytes", way.label, self.unit(), recipe.bytes);
+        Attack { recipe, request }
     }
 
     /// Any recipe, with a length around the limit of its field, or of at most `most` bytes.

@@ -10,7 +10,7 @@ use plugbay_testkit::{Endpoint, Play};
 use serde_json::{Value, json};
 
 use super::{
-    generator::{UNITS, execute, long, members},
+    generator::{LONGEST, UNITS, execute, long, members},
     work::{Ledger, Stage},
 };
 use crate::{
@@ -78,6 +78,14 @@ impl Content {
         Self { unit: *dice.pick(&UNITS), bytes: (most >> dice.roll(8)).max(1000), shape: dice.roll(3) }
     }
 
+    /// No longer than messages may be, whatever escapes add.
+    fn fitting(mut self, kind: Kind) -> Self {
+        while stub_file(kind, &self).1.lines().any(|line| line.len() > LONGEST) {
+            self.bytes /= 2;
+        }
+        self
+    }
+
     fn label(&self) -> String {
         let shape = ["one text", "many keys", "many texts"][self.shape];
         format!("{shape} of {:?} up to {} bytes", self.unit, self.bytes)
@@ -136,7 +144,8 @@ fn generated_answers(trial: &Trial) -> Outcome {
         if Instant::now() > end && round >= KINDS.len() {
             break;
         }
-        let (kind, content) = (KINDS[round % KINDS.len()], Content::draw(&mut dice, most));
+        let kind = KINDS[round % KINDS.len()];
+        let content = Content::draw(&mut dice, most).fitting(kind);
         let recipe = format!("{kind:?}: {}", content.label());
         let folder = stage.workspace.path().join("s");
         let (waits, answer) = beside(Neighbour::over_http(&stage.gateway), || match kind {
