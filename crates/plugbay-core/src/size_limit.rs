@@ -25,7 +25,7 @@ pub const META: usize = 1 << 20;
 pub const CAPABILITIES: usize = 256 << 10;
 /// The longest `clientInfo`, in bytes.
 pub const CLIENT_INFO: usize = 256 << 10;
-/// The longest `name`, `uri`, `task` or `taskId` of a request, or `ref` of a completion, in bytes.
+/// The longest `name`, `uri`, `task`, `taskId` or `level` of a request, or `ref` of a completion, in bytes.
 pub const REFERENCE: usize = 64 << 10;
 /// The longest `notifications` of a subscription, in bytes.
 pub const SUBSCRIPTION: usize = 1 << 20;
@@ -36,6 +36,8 @@ pub const DEFINITION: usize = 1 << 20;
 pub const SCHEMA: usize = 256 << 10;
 /// The most bytes of all definitions of one server.
 pub const DEFINITIONS: usize = 64 << 20;
+/// The longest answer of a server to `initialize` or `server/discover`, in bytes.
+pub const OPENING: usize = 2 << 20;
 /// The longest instructions of a server, in bytes. What is longer is cut.
 pub const INSTRUCTIONS: usize = 64 << 10;
 /// The longest `serverInfo`, in bytes. One that is longer is left out.

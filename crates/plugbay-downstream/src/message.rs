@@ -121,7 +121,7 @@ const UNAMBIGUOUS: [&str; 9] =
 
 /// The parts of `params` that plugbay looks into on the event loop, and their limits. All others have only the limit of
 /// the message.
-const LIMITED: [(&str, usize); 9] = [
+const LIMITED: [(&str, usize); 10] = [
     ("name", size_limit::REFERENCE),
     ("uri", size_limit::REFERENCE),
     ("_meta", size_limit::META),
@@ -130,6 +130,7 @@ const LIMITED: [(&str, usize); 9] = [
     ("ref", size_limit::REFERENCE),
     ("task", size_limit::REFERENCE),
     ("taskId", size_limit::REFERENCE),
+    ("level", size_limit::REFERENCE),
     ("notifications", size_limit::SUBSCRIPTION),
 ];
 const SMALLEST_LIMIT: usize = size_limit::REFERENCE;
@@ -335,7 +336,7 @@ mod tests {
         assert!(over.meta.capabilities.is_none() && over.faults.too_long.is_some());
         assert!(meta("x", size_limit::META - 20).faults.too_long.is_none());
         assert!(meta("x", size_limit::META).faults.too_long.is_some());
-        for key in ["name", "uri"] {
+        for key in ["name", "uri", "level"] {
             let over = read(&format!(r#"{{"{key}":"{}"}}"#, "x".repeat(size_limit::REFERENCE)));
             assert!(over.name.is_none() && over.uri.is_none() && over.faults.too_long.is_some(), "{key}");
         }

@@ -78,9 +78,10 @@ impl Content {
         Self { unit: *dice.pick(&UNITS), bytes: (most >> dice.roll(8)).max(1000), shape: dice.roll(3) }
     }
 
-    /// No longer than messages may be, whatever escapes add.
+    /// No longer than messages may be, whatever escapes add. A longer answer to `initialize` is refused.
     fn fitting(mut self, kind: Kind) -> Self {
-        while stub_file(kind, &self).1.lines().any(|line| line.len() > LONGEST) {
+        let longest = if matches!(kind, Kind::Opening) { 2 << 20 } else { LONGEST };
+        while stub_file(kind, &self).1.lines().any(|line| line.len() > longest) {
             self.bytes /= 2;
         }
         self

@@ -226,8 +226,7 @@ fn past(change: &Past, style: Style) -> String {
 impl View for UndoReport {
     fn human(&self, style: Style) -> String {
         if self.files.is_empty() {
-            return "Nothing to undo: no host has an entry of plugbay.\n"
-                .to_owned();
+            return "Nothing to undo: no host has an entry of plugbay.\n".to_owned();
         }
         undone(&self.files, &self.restart, style)
     }

@@ -184,6 +184,11 @@ impl Host {
         let _ = soon("room", self.stream.write_all(request.as_ref().as_bytes())).await;
     }
 
+    /// Whether the whole request was taken.
+    pub(super) async fn says_all(&mut self, request: &str) -> bool {
+        soon("room", self.stream.write_all(request.as_bytes())).await.is_ok()
+    }
+
     pub(super) async fn say_bytes(&mut self, request: &[u8]) {
         let _ = soon("room", self.stream.write_all(request)).await;
     }

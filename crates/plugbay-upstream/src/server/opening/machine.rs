@@ -17,6 +17,7 @@ use plugbay_core::{
     exchange::{Ticket, Tickets},
     extension::Extensions,
     host_registry::HostRegistry,
+    size_limit,
     wire::{Head, Kind, Span},
 };
 
@@ -222,6 +223,14 @@ impl<'a> Opening<'a> {
             return self.outputs.push_back(Output::Keep(message));
         };
         match (head.kind, head.payload) {
+            (Kind::Result { id } | Kind::Error { id: Some(id) }, Some(payload))
+                if payload.len() > size_limit::OPENING =>
+            {
+                if let Some(method) = self.method(&message[id]) {
+                    let what = format!("its answer is longer than {} bytes", size_limit::OPENING);
+                    self.replied(method, Reply::Refused(OpenError::Refused(what)), now);
+                }
+            }
             (Kind::Result { id }, Some(result)) => match self.method(&message[id]) {
                 Some(Method::Discover) if !messages::is_modern(&message, &result) => {
                     let error = OpenError::Refused("names no version that we speak".to_owned());

@@ -11,6 +11,7 @@ use plugbay_core::{
     era::{Era, MODERN_VERSION},
     exchange::{Ticket, Tickets},
     host_registry::HostRegistry,
+    size_limit,
     wire::write,
 };
 use serde_json::{Value, json};
@@ -34,6 +35,8 @@ enum Step {
     Answers(&'static str),
     /// The server answers the request with an empty result.
     AnswersNothing(&'static str),
+    /// The server answers the request with more than it may.
+    AnswersTooMuch(&'static str),
     Refuses(&'static str),
     /// The server refuses `server/discover` for its version, which it lists as supported.
     RefusesVersion,
@@ -48,8 +51,8 @@ enum Step {
     Closes,
 }
 use Step::{
-    Answers, AnswersNothing, Closes, Fails, Refuses, RefusesVersion, Says, Sends, SendsMessage, Waits,
-    WaitsForEver,
+    Answers, AnswersNothing, AnswersTooMuch, Closes, Fails, Refuses, RefusesVersion, Says, Sends,
+    SendsMessage, Waits, WaitsForEver,
 };
 
 #[derive(Debug, PartialEq, Eq)]
@@ -80,6 +83,10 @@ impl Script<'_> {
             SendsMessage(expected) => self.sends_message(expected),
             Answers(method) => self.answers(method, &capabilities()),
             AnswersNothing(method) => self.answers(method, &json!({})),
+            AnswersTooMuch(method) => {
+                let instructions = "x".repeat(size_limit::OPENING);
+                self.answers(method, &json!({ "capabilities": {}, "instructions": instructions }));
+            }
             Refuses(method) => self.refuses(method, &json!({ "code": -32601, "message": "no" })),
             RefusesVersion => {
                 let data = json!({ "supported": ["2024-11-05", MODERN_VERSION] });
@@ -342,6 +349,13 @@ fn an_opening_fails_with_the_error_of_initialize() {
             Era::Modern,
             PIPE,
             &[Sends(DISCOVER), Waits(2), Sends(INITIALIZE), Refuses(INITIALIZE), Waits(10)],
+            Refused,
+        ),
+        (
+            "too much",
+            Era::Modern,
+            PIPE,
+            &[Sends(DISCOVER), AnswersTooMuch(DISCOVER), Sends(INITIALIZE), AnswersTooMuch(INITIALIZE)],
             Refused,
         ),
         ("unauthorized", Era::Modern, HTTP, &[Sends(DISCOVER), Fails(DISCOVER, 401)], Undelivered),
