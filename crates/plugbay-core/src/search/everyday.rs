@@ -1,481 +1,213 @@
 //! Everyday words: how a command of a shell, a phrase or a plain word is read, where tools are called otherwise.
-//!
-//! Each group says why it is there. Readings are words that catalogs of tools use.
 
-use std::sync::OnceLock;
+use std::{
+    hash::{Hash, Hasher},
+    sync::OnceLock,
+};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHasher;
 
-use super::spelling::is_one_mistake;
+use super::{spelling::is_one_mistake, words::Words};
 
-/// How a typed word is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// These words stand instead of it.
-    Instead(&'static str),
-    /// These words count beside it.
-    Beside(&'static str),
-}
-
-type Entries = &'static [(&'static str, &'static str)];
-
-/// Commands of a shell, where a query begins with them: a user types the command that would do it.
-const COMMANDS: &[Entries] = &[FILE_COMMANDS, NET_COMMANDS, DATA_COMMANDS];
-
-/// Commands for files. Tools have the nouns in full.
-const FILE_COMMANDS: Entries = &[
-    ("awk", "edit text file"),
-    ("cat", "read text file"),
-    ("chmod", "file permissions"),
-    ("chown", "file permissions owner"),
-    ("cp", "copy file"),
-    ("df", "disk usage"),
-    ("dir", "list directory"),
-    ("du", "list directory sizes"),
-    ("echo", "write file"),
-    ("emacs", "edit file"),
-    ("grep", "search text in files code"),
-    ("head", "read text file"),
-    ("less", "read text file"),
-    ("ll", "list directory"),
-    ("ln", "create link file"),
-    ("ls", "list directory"),
-    ("mkdir", "create directory"),
-    ("mv", "move file"),
-    ("nano", "edit file"),
-    ("pwd", "current directory allowed directories"),
-    ("rg", "search text in files code"),
-    ("rm", "delete file"),
-    ("rmdir", "delete directory"),
-    ("rsync", "copy file upload"),
-    ("sed", "edit file replace"),
-    ("stat", "get file info"),
-    ("tail", "read text file logs"),
-    ("tar", "archive compress files"),
-    ("tee", "write file"),
-    ("touch", "write create file"),
-    ("tree", "directory list"),
-    ("unzip", "extract archive"),
-    ("vi", "edit file"),
-    ("vim", "edit file"),
-    ("wc", "get file info read text"),
-    ("zip", "compress archive files"),
-];
-
-/// Commands for other machines.
-const NET_COMMANDS: Entries = &[
-    ("curl", "fetch url"),
-    ("ftp", "upload download file"),
-    ("gh", "github"),
-    ("glab", "gitlab"),
-    ("nslookup", "dns domain record"),
-    ("scp", "copy file upload"),
-    ("sftp", "upload download file"),
-    ("ssh", "exec command shell"),
-    ("wget", "fetch download url"),
-    ("whois", "domain"),
-];
-
-/// Commands for data, processes and the user.
-const DATA_COMMANDS: Entries = &[
-    ("cal", "calendar"),
-    ("crontab", "schedule"),
-    ("docker", "container"),
-    ("htop", "cpu memory metrics"),
-    ("journalctl", "logs"),
-    ("kubectl", "kubernetes"),
-    ("man", "documentation"),
-    ("mongosh", "mongodb find query"),
-    ("mysql", "query sql database"),
-    ("npm", "package"),
-    ("pip", "package"),
-    ("ps", "list processes"),
-    ("psql", "query postgres sql"),
-    ("sqlite3", "sqlite query"),
-    ("systemctl", "restart service"),
-    ("top", "cpu memory metrics"),
-    ("whoami", "whoami current user me"),
-];
-
-/// Two words that mean another thing than each of them.
-const PHRASES: &[Entries] = &[VERBS_IN_TWO_WORDS, QUESTIONS, THINGS_IN_TWO_WORDS];
-
-/// Verbs with a particle, which search would leave out as a little word.
-const VERBS_IN_TWO_WORDS: Entries = &[
-    ("add up", "sum formula"),
-    ("back up", "backup"),
-    ("bring back", "restore"),
-    ("call off", "cancel"),
-    ("check off", "complete"),
-    ("clean up", "cleanup delete"),
-    ("come up", "generate"),
-    ("cross off", "complete"),
-    ("fill in", "fill"),
-    ("fill out", "fill"),
-    ("find out", "search"),
-    ("get rid", "delete"),
-    ("go back", "navigate back"),
-    ("go to", "navigate switch"),
-    ("hand over", "assign transfer"),
-    ("hang up", "end call"),
-    ("jot down", "note"),
-    ("kick off", "run trigger"),
-    ("log in", "login"),
-    ("log off", "logout"),
-    ("log out", "logout"),
-    ("look at", "view read"),
-    ("look for", "search"),
-    ("look inside", "read"),
-    ("look up", "search"),
-    ("note down", "note"),
-    ("pass on", "forward"),
-    ("put off", "reschedule postpone"),
-    ("read aloud", "text speech"),
-    ("read out", "text speech"),
-    ("ring up", "call phone"),
-    ("roll back", "rollback"),
-    ("say no", "decline"),
-    ("say yes", "accept"),
-    ("set up", "create configure"),
-    ("shut down", "shutdown"),
-    ("shut up", "mute silence"),
-    ("sign in", "login"),
-    ("sign out", "logout"),
-    ("spin up", "create"),
-    ("start over", "restart"),
-    ("switch off", "disable turn off"),
-    ("switch on", "enable turn on"),
-    ("tear down", "delete"),
-    ("throw away", "delete"),
-    ("tick off", "complete check"),
-    ("tidy up", "cleanup delete"),
-    ("try again", "retry rerun"),
-    ("turn down", "decline"),
-    ("turn off", "disable power off"),
-    ("turn on", "enable power on"),
-    ("wake up", "reminder"),
-    ("write down", "note transcribe"),
-];
-
-/// Questions whose words are all little ones.
-const QUESTIONS: Entries = &[
-    ("am i", "current user"),
-    ("around here", "places nearby search"),
-    ("get to", "directions"),
-    ("how big", "size info"),
-    ("how far", "distance"),
-    ("how high", "elevation"),
-    ("how large", "size info"),
-    ("how long", "duration time distance"),
-    ("know about", "search memory"),
-    ("near me", "places nearby search"),
-    ("what day", "current date time"),
-    ("what time", "current time"),
-    ("where is", "location geocode"),
-    ("who am", "current user profile me whoami"),
-    ("who changed", "blame history"),
-    ("who touched", "blame history"),
-    ("who wrote", "blame history author"),
-];
-
-/// Things that catalogs call by one word.
-const THINGS_IN_TWO_WORDS: Entries = &[
-    ("address book", "contacts"),
-    ("group chat", "channel"),
-    ("junk mail", "spam email filter"),
-    ("phone call", "call"),
-    ("screen grab", "screenshot"),
-    ("shopping list", "task todo list"),
-    ("slide deck", "presentation"),
-    ("thumbs up", "reaction"),
-    ("voice memo", "audio speech"),
-    ("word file", "word document"),
-];
-
-/// Plain words, with the words by which tools go.
-const WORDS: &[Entries] = &[FILES, MEMORY, GIT, PEOPLE, TIME, MEDIA, OFFICE, WEB, MACHINES, VERBS];
-
-/// Files and what they hold.
-const FILES: Entries = &[
-    ("attached", "attachment"),
-    ("big", "size"),
-    ("db", "database sqlite"),
-    ("directory", "folder"),
-    ("disk", "file filesystem"),
-    ("docx", "word document"),
-    ("folder", "directory"),
-    ("folders", "directory"),
-    ("jpeg", "image"),
-    ("jpg", "image"),
-    ("md", "markdown"),
-    ("mp3", "audio speech"),
-    ("mp4", "video"),
-    ("png", "image media"),
-    ("pptx", "powerpoint presentation"),
-    ("wav", "audio speech"),
-    ("xlsx", "excel workbook"),
-    ("yml", "yaml manifest"),
-    ("zip", "archive"),
-];
-
-/// People speak of memory; servers of graphs with entities and observations.
-const MEMORY: Entries = &[
-    ("forget", "delete memory observations"),
-    ("memorise", "memory add observations"),
-    ("memorize", "memory add observations"),
-    ("recall", "memory search nodes"),
-    ("remember", "memory observations entities graph"),
-];
-
-/// What people do with git, and the command that does it.
-const GIT: Entries = &[
-    ("bookmark", "star favorite"),
-    ("diffs", "diff"),
-    ("lgtm", "approve pull request review"),
-    ("mr", "merge request"),
-    ("ship", "merge release deploy"),
-    ("stage", "add staging"),
-    ("uncommitted", "unstaged status"),
-    ("undo", "reset revert"),
-    ("unstage", "reset unstages"),
-];
-
-/// People and messages.
-const PEOPLE: Entries = &[
-    ("boss", "user"),
-    ("colleague", "user email"),
-    ("colleagues", "users"),
-    ("coworker", "user"),
-    ("dial", "call phone"),
-    ("dm", "message"),
-    ("emoji", "reaction"),
-    ("friend", "contact"),
-    ("heart", "reaction"),
-    ("inbox", "email messages list"),
-    ("junk", "spam email filter"),
-    ("mail", "email"),
-    ("mails", "emails messages inbox list"),
-    ("mom", "contact message"),
-    ("mum", "contact message"),
-    ("nag", "reminder"),
-    ("remind", "reminder"),
-    ("ring", "call phone"),
-    ("sms", "message"),
-    ("someone", "user"),
-    ("spam", "junk email filter"),
-    ("teammate", "member"),
-];
-
-/// Days and plans.
-const TIME: Entries = &[
-    ("agenda", "list calendar events view"),
-    ("appointment", "calendar event"),
-    ("busy", "freebusy availability"),
-    ("chore", "task todo"),
-    ("chores", "tasks todo"),
-    ("diary", "calendar event"),
-    ("errand", "task todo"),
-    ("errands", "tasks todo"),
-    ("free", "freebusy availability"),
-    ("invitation", "event respond"),
-    ("meeting", "calendar event"),
-    ("meetings", "calendar events"),
-    ("today", "date current"),
-    ("tomorrow", "calendar events tasks date"),
-    ("tonight", "calendar events"),
-    ("wake", "reminder"),
-];
-
-/// Pictures and sound.
-const MEDIA: Entries = &[
-    ("aloud", "speech"),
-    ("clip", "video"),
-    ("draw", "generate image"),
-    ("melody", "music compose"),
-    ("movie", "video"),
-    ("paint", "generate image"),
-    ("photo", "image media"),
-    ("pic", "image"),
-    ("picture", "image media"),
-    ("said", "speech messages history"),
-    ("say", "speech"),
-    ("sketch", "generate image diagram"),
-    ("snap", "screenshot"),
-    ("song", "music"),
-    ("speak", "speech"),
-    ("transcribe", "speech text"),
-];
-
-/// Documents by the names of programs and by what they look like.
-const OFFICE: Entries = &[
-    ("cells", "range excel"),
-    ("colour", "format color"),
-    ("columns", "describe schema fields"),
-    ("deck", "presentation"),
-    ("jot", "note create page"),
-    ("notebook", "onenote page"),
-    ("organigram", "organization chart"),
-    ("scribble", "note"),
-    ("slides", "slide presentation powerpoint"),
-    ("slideshow", "presentation"),
-    ("spreadsheet", "excel workbook worksheet"),
-    ("sums", "formula"),
-    ("tab", "sheet page"),
-];
-
-/// The web as people see it.
-const WEB: Entries = &[
-    ("box", "field"),
-    ("browse", "navigate browser"),
-    ("google", "web search"),
-    ("internet", "web search"),
-    ("link", "url"),
-    ("loaded", "wait"),
-    ("online", "web"),
-    ("popup", "dialog"),
-    ("site", "website"),
-    ("surf", "navigate browser"),
-    ("website", "page url"),
-];
-
-/// Machines, money and trouble.
-const MACHINES: Entries = &[
-    ("alarm", "alert downtime"),
-    ("alarms", "alerts downtime mute"),
-    ("bill", "invoice balance billing"),
-    ("bounce", "reboot restart"),
-    ("broke", "failure failed logs"),
-    ("broken", "error incident failed"),
-    ("cert", "certificate"),
-    ("container", "pod"),
-    ("copies", "replicas scale"),
-    ("crashing", "error logs status"),
-    ("hungry", "restaurant places search"),
-    ("k8s", "kubernetes"),
-    ("machine", "droplet vm"),
-    ("money", "balance billing invoice payment"),
-    ("near", "places"),
-    ("nearby", "places search"),
-    ("outage", "incident"),
-    ("owe", "balance billing invoice"),
-    ("passwords", "password vault items"),
-    ("red", "failure failed"),
-    ("silence", "mute downtime"),
-    ("slow", "performance trace"),
-    ("speed", "performance"),
-    ("spent", "billing cost invoice"),
-    ("ssl", "certificate tls"),
-];
-
-/// Verbs that people prefer to those of programs.
-const VERBS: Entries = &[
-    ("bin", "delete"),
-    ("chuck", "delete"),
-    ("cite", "citation"),
-    ("ditch", "delete"),
-    ("erase", "delete"),
-    ("finished", "complete"),
-    ("grab", "get capture"),
-    ("hit", "press click"),
-    ("peek", "view read"),
-    ("postpone", "reschedule"),
-    ("put", "add insert"),
-    ("rid", "delete"),
-    ("save", "write commit"),
-    ("scrap", "delete"),
-    ("shift", "move reschedule update"),
-    ("stick", "add set"),
-    ("swap", "replace"),
-    ("tap", "click"),
-    ("think", "thinking"),
-    ("throw", "delete"),
-    ("tick", "check complete"),
-    ("trash", "delete"),
-    ("wipe", "delete clear"),
-];
-
-/// How a word is read that a query begins with, or another.
-pub(super) fn reading(word: &str, is_first: bool) -> Option<Reading> {
-    let known = known();
-    let command = known.commands.get(word).filter(|_| is_first);
-    let instead = command.map(|words| Reading::Instead(words));
-    instead.or_else(|| known.words.get(word).map(|words| Reading::Beside(words)))
-}
+/// The lists. They say themselves how a line is written.
+const LISTS: &str = include_str!("everyday.txt");
+const COMMAND: &str = "= ";
 
 /// How far behind its verb a particle may stand: `turn the machine off`.
 const FAR: usize = 4;
 const PARTICLES: [&str; 7] = ["away", "back", "down", "off", "on", "out", "up"];
 
-/// The words that stand instead of a word and one that follows it, and how far behind that one is.
-pub(super) fn phrase<'a>(
-    first: &str,
-    behind: impl Iterator<Item = &'a str>,
-) -> Option<(&'static str, usize)> {
-    let seconds = known().phrases.get(first)?;
-    let read = |(at, word): (usize, &str)| {
-        let (_, words) = seconds.iter().find(|(second, _)| *second == word)?;
-        (at == 0 || PARTICLES.contains(&word)).then_some((*words, at))
-    };
-    behind.take(FAR).enumerate().find_map(read)
+/// A typed word, and what it is without its ending.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Typed<'a> {
+    text: &'a str,
+    stem: u64,
 }
 
-/// The everyday word that was probably meant by one with a mistake in it.
-pub(super) fn meant(word: &str) -> Option<&'static str> {
-    let known = known();
-    let near = known.words.keys().chain(known.commands.keys()).filter(|other| is_one_mistake(word, other));
-    near.min().copied()
+impl<'a> Typed<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, stem: stem(text, &lists().words) }
+    }
+
+    pub(super) fn text(self) -> &'a str {
+        self.text
+    }
 }
 
-struct Known {
-    commands: FxHashMap<&'static str, &'static str>,
-    /// By their first word.
-    phrases: FxHashMap<&'static str, Vec<(&'static str, &'static str)>>,
-    words: FxHashMap<&'static str, &'static str>,
-}
-
-fn known() -> &'static Known {
-    static KNOWN: OnceLock<Known> = OnceLock::new();
-    KNOWN.get_or_init(|| {
-        let all = |groups: &'static [Entries]| groups.iter().flat_map(|group| group.iter().copied());
-        let mut phrases: FxHashMap<_, Vec<_>> = FxHashMap::default();
-        for (phrase, words) in all(PHRASES) {
-            let (first, second) = phrase.split_once(' ').unwrap_or((phrase, ""));
-            phrases.entry(first).or_default().push((second, words));
-        }
-        Known { commands: all(COMMANDS).collect(), phrases, words: all(WORDS).collect() }
+/// The words that a command is read as, and how many words it has. A query begins with it.
+pub(super) fn command(query: &[Typed<'_>]) -> Option<(&'static str, usize)> {
+    [2, 1].into_iter().find_map(|count| {
+        let words = query.get(..count)?;
+        let (command, readings) = lists().commands.get(words)?;
+        is_written(command, words).then_some((readings, count))
     })
+}
+
+/// The words that a word and one behind it are read as: the next one, or a particle that stands apart.
+pub(super) fn phrase(words: &[Typed<'_>]) -> Option<&'static str> {
+    let (first, behind) = words.split_first()?;
+    let mut seconds = behind.iter().take(FAR).enumerate();
+    seconds.find_map(|(at, second)| {
+        let is_one = at == 0 || PARTICLES.contains(&second.text);
+        is_one.then(|| lists().phrases.get(&[*first, *second])).flatten().map(|(_, readings)| readings)
+    })
+}
+
+/// The words that a plain word is read as.
+pub(super) fn reading(word: Typed<'_>) -> Option<&'static str> {
+    lists().plain.get(&[word]).map(|(_, readings)| readings)
+}
+
+/// The everyday word that was probably meant by one with a mistake in it, its first letter being right.
+pub(super) fn meant(word: &str) -> Option<Typed<'static>> {
+    let keys = lists().plain.entries.iter().chain(&lists().commands.entries).map(|(key, _)| *key);
+    let may_be =
+        |key: &&str| key.as_bytes().first() == word.as_bytes().first() && key.len().abs_diff(word.len()) < 2;
+    keys.filter(may_be).filter(|key| is_one_mistake(word, key)).min().map(Typed::new)
+}
+
+/// Reads the lists, so that no search has to.
+pub(super) fn prepare() {
+    lists();
+}
+
+struct Lists {
+    words: Words,
+    commands: List,
+    phrases: List,
+    plain: List,
+}
+
+fn lists() -> &'static Lists {
+    static READ: OnceLock<Lists> = OnceLock::new();
+    READ.get_or_init(|| Lists::read(LISTS))
+}
+
+impl Lists {
+    fn read(text: &'static str) -> Self {
+        let mut lists = Self {
+            words: Words::default(),
+            commands: List::default(),
+            phrases: List::default(),
+            plain: List::default(),
+        };
+        for (key, readings) in entries(text) {
+            let (list, key) = match key.strip_prefix(COMMAND) {
+                Some(command) => (&mut lists.commands, command),
+                None if key.contains(' ') => (&mut lists.phrases, key),
+                None => (&mut lists.plain, key),
+            };
+            list.add(key, readings, &lists.words);
+        }
+        for list in [&mut lists.commands, &mut lists.phrases, &mut lists.plain] {
+            list.by_stems.sort_unstable();
+        }
+        lists
+    }
+}
+
+fn entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(": "))
+}
+
+/// Entries of one kind.
+#[derive(Default)]
+struct List {
+    /// One or two words, and how they are read.
+    entries: Vec<(&'static str, &'static str)>,
+    /// A hash of the stems of each entry, and its place.
+    by_stems: Vec<(u64, u32)>,
+}
+
+impl List {
+    fn add(&mut self, key: &'static str, readings: &'static str, words: &Words) {
+        let place = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.by_stems.push((together(key.split(' ').map(|word| stem(word, words))), place));
+        self.entries.push((key, readings));
+    }
+
+    /// Of several with the same stems, the one that is written just so, or else the first.
+    fn get(&self, words: &[Typed<'_>]) -> Option<(&'static str, &'static str)> {
+        let stems = together(words.iter().map(|word| word.stem));
+        let start = self.by_stems.partition_point(|(other, _)| *other < stems);
+        let same = self.by_stems[start..].iter().take_while(|(other, _)| *other == stems);
+        let mut same = same.map(|(_, place)| self.entries[*place as usize]);
+        let first = same.clone().next()?;
+        Some(same.find(|(key, _)| is_written(key, words)).unwrap_or(first))
+    }
+}
+
+/// Whether an entry is spelled as the words are.
+fn is_written(key: &str, words: &[Typed<'_>]) -> bool {
+    key.split(' ').eq(words.iter().map(|word| word.text))
+}
+
+/// A hash of a word without its ending.
+fn stem(word: &str, words: &Words) -> u64 {
+    let mut hasher = FxHasher::default();
+    words.term(word).as_deref().unwrap_or(word).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn together(stems: impl Iterator<Item = u64>) -> u64 {
+    let mut hasher = FxHasher::default();
+    stems.for_each(|stem| stem.hash(&mut hasher));
+    hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
-    #[test]
-    fn no_everyday_word_is_read_in_two_ways() {
-        for groups in [COMMANDS, PHRASES, WORDS] {
-            let mut seen = std::collections::HashSet::new();
-            for (word, readings) in groups.iter().copied().flatten() {
-                assert!(seen.insert(word), "{word} stands there twice");
-                assert!(
-                    !readings.is_empty()
-                        && !readings.split(' ').any(|reading| reading == *word || reading.is_empty())
-                        || *word == "whoami",
-                    "{word}"
-                );
-            }
-        }
-        assert!(PHRASES.iter().copied().flatten().all(|(phrase, _)| phrase.split(' ').count() == 2));
+    fn typed<'a>(words: &[&'a str]) -> Vec<Typed<'a>> {
+        words.iter().map(|word| Typed::new(word)).collect()
     }
 
     #[test]
-    fn a_command_is_one_only_where_a_query_begins() {
-        assert_eq!(reading("ls", true), Some(Reading::Instead("list directory")));
-        assert_eq!(reading("cat", false), None);
-        assert_eq!(reading("folder", false), Some(Reading::Beside("directory")));
-        assert_eq!((meant("foldr"), meant("zebra")), (Some("folder"), None));
-        assert_eq!(phrase("call", ["off"].into_iter()), Some(("cancel", 0)));
-        assert_eq!(phrase("call", ["the", "show", "off"].into_iter()), Some(("cancel", 2)));
-        assert_eq!(phrase("call", ["me"].into_iter()), None);
-        assert_eq!(phrase("go", ["there", "to"].into_iter()), None, "only particles stand apart");
+    fn every_line_of_the_lists_is_an_entry_and_none_comes_twice() {
+        let lines = LISTS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        assert_eq!(lines.count(), entries(LISTS).count());
+        let mut seen = HashSet::new();
+        for (key, readings) in entries(LISTS) {
+            assert!(seen.insert(key), "{key} stands there twice");
+            let plain = key.strip_prefix(COMMAND).unwrap_or(key);
+            let is_word = |word: &str| {
+                !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+            };
+            assert!(plain.split(' ').all(is_word) && plain.split(' ').count() <= 2, "{key}");
+            let readings: Vec<&str> = readings.split(' ').collect();
+            assert!(readings.iter().all(|word| is_word(word)) && readings.len() <= 6, "{key}: {readings:?}");
+            assert!(key == "= whoami" || !readings.contains(&plain), "{key} is read as itself");
+            assert_eq!(readings.iter().collect::<HashSet<_>>().len(), readings.len(), "{key}: {readings:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_has_one_word_or_two() {
+        assert_eq!(command(&typed(&["ls"])), Some(("list directory", 1)));
+        assert_eq!(command(&typed(&["git", "stash", "pop"])).map(|(_, count)| count), Some(2));
+        assert_eq!(command(&typed(&["zebra"])), None);
+        assert_eq!(command(&typed(&["cats"])), None, "it is typed just so");
+        assert_eq!(command(&[]), None);
+    }
+
+    #[test]
+    fn only_particles_of_a_phrase_stand_apart() {
+        let phrase = |words: &[&str]| phrase(&typed(words));
+        assert_eq!(phrase(&["call", "off"]), Some("cancel"));
+        assert_eq!(phrase(&["calling", "the", "show", "off"]), Some("cancel"), "endings do not matter");
+        assert_eq!(phrase(&["call", "me"]), None);
+        assert_eq!(phrase(&["go", "there", "to"]), None);
+    }
+
+    #[test]
+    fn a_plain_word_is_read_with_any_ending() {
+        assert_eq!(reading(Typed::new("folder")), Some("directory"));
+        assert_eq!(reading(Typed::new("mailing")), reading(Typed::new("mail")));
+        assert_eq!(reading(Typed::new("mails")), Some("emails messages inbox list"), "written just so");
+        assert_eq!(meant("foldr").map(|word| word.text), Some("folder"));
+        assert!(meant("zebra").is_none());
     }
 }

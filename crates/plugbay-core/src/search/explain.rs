@@ -110,9 +110,9 @@ mod tests {
     fn an_explanation_of_a_search_names_words_with_their_fields() {
         let definition = r#"{"name":"create_issue","description":"Opens an issue","inputSchema":{"properties":{"title":{}}}}"#;
         let tool = Tool::parse(definition.into()).unwrap();
-        let other = Tool::parse(r#"{"name":"add","description":"adds nothing"}"#.into()).unwrap();
+        let other = Tool::parse(r#"{"name":"insert","description":"inserts nothing"}"#.into()).unwrap();
         let engine = Engine::build(&[("github", &tool), ("y", &other)], None);
-        let explanation = engine.explain("add an issue title", 0, ("github", &tool));
+        let explanation = engine.explain("insert an issue title", 0, ("github", &tool));
         let matches: Vec<_> =
             explanation.matches.iter().map(|found| (found.word.as_str(), found.relation)).collect();
         assert!(

@@ -13,10 +13,12 @@ pub(super) const ANSWERED: f32 = 0.5;
 const NEAR_ENOUGH: f32 = 0.45;
 /// A query finds nothing if no hit has at least so much of its words and its meaning together: so much more for ten times
 /// the tools, and so much less for each word. Fitted on one half of the query sets (`docs/search.md`).
-const FLOOR: f32 = 0.72;
+const FLOOR: f32 = 0.78;
 const FLOOR_STEP: f32 = 0.15;
 /// What a word counts for more that a hit has in its name: one somewhere in a description may be chance.
 const IN_NAME: f32 = 0.2;
+/// What a word counts that a hit answers only by what it was read as.
+const AS_READ: f32 = 0.85;
 /// A larger share than this is all.
 const WHOLE: f32 = 0.99;
 /// So much above the floor, the reply says that no hit fits well.
@@ -43,15 +45,7 @@ impl Engine {
         for hit in hits.iter_mut() {
             hit.verdict = Verdict::Poor;
         }
-        let is_meant = |hit: &Hit| self.is_read(query, hit.tool) || self.is_named(query, hit.tool);
-        above < 0.0 && query.is_brief && !hits.iter().take(SHOWN).any(is_meant)
-    }
-
-    /// Whether an everyday word was read as what a tool does: that may well be meant.
-    fn is_read(&self, query: &Query, tool: u32) -> bool {
-        let mut readings =
-            query.asked.iter().filter(|asked| asked.is_everyday()).flat_map(|asked| &asked.any);
-        readings.any(|term| self.index.has(tool, *term))
+        above < 0.0 && query.is_brief && !hits.iter().take(SHOWN).any(|hit| self.is_named(query, hit.tool))
     }
 
     /// Whether every word of the query stands in the name of a tool or of its server.
@@ -74,10 +68,10 @@ impl Engine {
         FLOOR + FLOOR_STEP * (tools.log10() - words)
     }
 
-    /// The first hit is clearly right if no other has as many of the query's words. What an everyday word was read as is a
-    /// guess, and nothing is clear then.
+    /// The first hit is clearly right if no other has as many of the query's words. Where a word was read as others because no
+    /// tool has it, nothing is clear.
     pub(super) fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
-        if query.asked.iter().any(Asked::is_everyday) {
+        if query.asked.iter().any(Asked::is_guess) {
             return;
         }
         let Some((first, others)) = hits.split_first_mut() else { return };
@@ -95,14 +89,27 @@ impl Engine {
         self.share(query, |term| self.index.has(tool, term))
     }
 
+    /// The share of the query's words of which terms are there. A word is as rare as the commonest that was typed for it, or
+    /// else as the rarest that it was read as.
     fn share(&self, query: &Query, is_there: impl Fn(TermId) -> bool) -> f32 {
         let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);
-        for Asked { any, emphasis } in &query.asked {
-            let rarity = any.iter().map(|term| self.index.rarity(*term)).fold(f32::MAX, f32::min) * emphasis;
+        for Asked { typed, read } in &query.asked {
+            let rarity = match typed.as_slice() {
+                [] => self.rarest_of(read.iter()),
+                typed => typed.iter().map(|term| self.index.rarity(*term)).fold(f32::MAX, f32::min),
+            };
             asked += rarity;
-            has += if any.iter().any(|term| is_there(*term)) { rarity } else { 0.0 };
+            has += if typed.iter().any(|term| is_there(*term)) {
+                rarity
+            } else {
+                AS_READ * rarity.min(self.rarest_of(read.iter().filter(|term| is_there(**term))))
+            };
         }
         has / asked.max(f32::MIN_POSITIVE)
+    }
+
+    fn rarest_of<'a>(&self, terms: impl Iterator<Item = &'a TermId>) -> f32 {
+        terms.map(|term| self.index.rarity(*term)).fold(0.0, f32::max)
     }
 
     pub(super) fn is_near(&self, query: &Query, tool: u32) -> bool {

@@ -208,6 +208,7 @@ impl Engine {
         let segments: Vec<Arc<Segment>> = groups.into_iter().filter_map(segment).collect();
         let index = Index::new(dictionary, segments.clone());
         let synonyms = Synonyms::new(&index);
+        everyday::prepare();
         let embeddings = table.map(|table| Embeddings::new(table, &index));
         (Self { index, synonyms, embeddings }, segments)
     }

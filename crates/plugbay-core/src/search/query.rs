@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     dictionary::TermId,
     embeddings::{Embedding, Embeddings},
-    everyday::{self, Reading},
+    everyday::{self, Typed},
     explain::Relation,
     index::Index,
     spelling::Meant,
@@ -28,13 +28,16 @@ const CORRECTED: usize = 4;
 /// Of a term that stands in many tools, so many are asked whether it is a compound there.
 const COMPOUNDS: usize = 16;
 
-/// What a reading counts beside a word that tools have, and beside one that none has.
-const BESIDE_KNOWN: f32 = 0.4;
-const BESIDE_UNKNOWN: f32 = 0.8;
+/// What all readings of a word count together, beside one that tools have and one that none has: of several, each less.
+const BESIDE_KNOWN: f32 = 0.6;
+const BESIDE_UNKNOWN: f32 = 1.0;
+/// What each reading of a command or phrase counts in a query of more words than [`FEW`].
+const AMONG_OTHERS: f32 = 0.7;
+const FEW: usize = 3;
+/// What a word counts that is a synonym of one that no tool has.
+const SYNONYM_OF_UNKNOWN: f32 = 0.8;
 /// What a word counts that was mistyped.
 const MISTYPED: f32 = 0.9;
-/// How much an everyday word counts beside others: it was read as what tools do.
-const EVERYDAY: f32 = 2.0;
 /// What words in a URL count: they may name a server.
 const HINT: f32 = 0.3;
 
@@ -53,19 +56,19 @@ pub(super) struct Query {
     pub(super) is_brief: bool,
 }
 
-/// A word of a query.
+/// A word of a query. Any of its terms answers it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Asked {
-    /// The terms of which any answers it.
-    pub(super) any: Vec<TermId>,
-    /// What it counts beside others.
-    pub(super) emphasis: f32,
+    /// What was typed, as far as tools have it.
+    pub(super) typed: Vec<TermId>,
+    /// What it was read as beside or instead of that.
+    pub(super) read: Vec<TermId>,
 }
 
 impl Asked {
-    /// An everyday word was read as this.
-    pub(super) fn is_everyday(&self) -> bool {
-        self.emphasis > 1.0
+    /// No tool has what was typed.
+    pub(super) fn is_guess(&self) -> bool {
+        self.typed.is_empty()
     }
 }
 
@@ -103,8 +106,9 @@ impl Query {
         embeddings: Option<&Embeddings>,
     ) -> Self {
         let query = &query[..query.floor_char_boundary(size_limit::QUERY)];
-        let is_brief = query.split_whitespace().nth(BRIEF).is_none();
-        let mut reader = Reader { is_brief, ..Reader::new(index, synonyms, embeddings) };
+        let has_more_than = |words: usize| query.split_whitespace().nth(words).is_some();
+        let (is_brief, has_few) = (!has_more_than(BRIEF), !has_more_than(FEW));
+        let mut reader = Reader { is_brief, has_few, ..Reader::new(index, synonyms, embeddings) };
         let mut whole = Part::default();
         let mut sentences = Vec::new();
         let mut sum = reader.nothing();
@@ -193,6 +197,8 @@ struct Reader<'a> {
     names: Vec<String>,
     /// Everyday words, phrases and compounds are read in a brief query only: in whole sentences most of them are chance.
     is_brief: bool,
+    /// It has so few words that a command or phrase is most of it.
+    has_few: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -212,6 +218,7 @@ impl<'a> Reader<'a> {
             corrected: 0,
             names: Vec::new(),
             is_brief: true,
+            has_few: true,
         }
     }
 
@@ -239,44 +246,45 @@ impl<'a> Reader<'a> {
     }
 
     fn words(&mut self, words: &WordList, is_first: bool) {
+        let typed: Vec<Typed<'_>> =
+            if self.is_brief { words.written().map(Typed::new).collect() } else { Vec::new() };
+        let command = everyday::command(&typed).filter(|_| is_first);
+        let of_command = command.filter(|(readings, _)| self.instead(readings)).map_or(0, |(_, count)| count);
         let mut before: Option<TermId> = None;
-        let mut at = 0;
-        while let Some((word, origin)) = words.get(at) {
-            at += 1;
+        let mut number = 0;
+        for (at, (word, origin)) in words.iter().enumerate() {
             if origin != Origin::Written {
                 self.word(word, origin, [None, None]);
                 continue;
             }
-            let next = words.get(at).filter(|(_, origin)| *origin == Origin::Written).map(|(next, _)| next);
-            let behind =
-                (at..).map_while(|at| words.get(at)).take_while(|(_, origin)| *origin == Origin::Written);
-            if let Some((instead, far)) =
-                everyday::phrase(word, behind.map(|(word, _)| word)).filter(|_| self.is_brief)
-                && self.instead(instead)
-            {
-                // A particle that stands apart is a little word, and says nothing where it stands.
-                at += usize::from(far == 0);
-                before = None;
+            let behind = typed.get(number..).unwrap_or_default();
+            number += 1;
+            if number <= of_command {
                 continue;
             }
+            if let Some(readings) = everyday::phrase(behind) {
+                self.instead(readings);
+            }
+            let next =
+                words.get(at + 1).filter(|(_, origin)| *origin == Origin::Written).map(|(next, _)| next);
             let joined = next.filter(|_| self.is_brief).and_then(|next| self.joined(word, next));
             let compounds = [before.take(), joined];
             before = joined;
-            match everyday::reading(word, is_first && at == 1).filter(|_| self.is_brief) {
-                Some(Reading::Instead(readings)) if self.instead(readings) => {}
-                Some(Reading::Beside(readings)) => self.beside(word, readings, compounds),
-                _ => self.word(word, origin, compounds),
+            match behind.first().and_then(|typed| everyday::reading(*typed)) {
+                Some(readings) => self.beside(word, readings, compounds),
+                None => self.word(word, origin, compounds),
             }
         }
     }
 
-    /// Reads other words instead of those that were typed. Returns whether tools have any of them.
+    /// Reads the words that a command or a phrase stands for. Returns whether tools have any of them.
     fn instead(&mut self, readings: &str) -> bool {
+        let weight = if self.has_few { 1.0 } else { AMONG_OTHERS };
         let known: Vec<(&str, TermId)> =
             readings.split(' ').filter_map(|word| Some((word, self.index.term(word)?))).collect();
         for (word, id) in &known {
-            self.say(*id, 1.0, Relation::Read);
-            self.asked(vec![*id], EVERYDAY);
+            self.say(*id, weight, Relation::Read);
+            self.asked(Asked { typed: Vec::new(), read: vec![*id] });
             self.embed(word);
         }
         !known.is_empty()
@@ -284,22 +292,22 @@ impl<'a> Reader<'a> {
 
     /// Reads a word as it is, and as other words.
     fn beside(&mut self, word: &str, readings: &str, compounds: [Option<TermId>; 2]) {
-        let typed = self.index.term(word);
-        let weight = if typed.is_some() { BESIDE_KNOWN } else { BESIDE_UNKNOWN };
-        let readings: Vec<TermId> = readings.split(' ').filter_map(|word| self.index.term(word)).collect();
-        if readings.is_empty() {
+        let read: Vec<TermId> = readings.split(' ').filter_map(|word| self.index.term(word)).collect();
+        if read.is_empty() {
             return self.word(word, Origin::Written, compounds);
         }
-        let mut any: Vec<TermId> = Vec::new();
-        for id in typed.into_iter().chain(compounds.into_iter().flatten()) {
-            self.say(id, 1.0, Relation::Said);
-            any.push(id);
+        let known = self.index.term(word);
+        let together = if known.is_some() { BESIDE_KNOWN } else { BESIDE_UNKNOWN };
+        #[expect(clippy::cast_precision_loss, reason = "a handful of words")]
+        let weight = together / (read.len() as f32).sqrt();
+        let typed: Vec<TermId> = known.into_iter().chain(compounds.into_iter().flatten()).collect();
+        for id in &typed {
+            self.say(*id, 1.0, Relation::Said);
         }
-        for id in readings {
-            self.say(id, weight, Relation::Read);
-            any.push(id);
+        for id in &read {
+            self.say(*id, weight, Relation::Read);
         }
-        self.asked(any, EVERYDAY);
+        self.asked(Asked { typed, read });
         self.embed(word);
     }
 
@@ -311,7 +319,7 @@ impl<'a> Reader<'a> {
             self.say(*id, 1.0, Relation::Said);
         }
         if !any.is_empty() || self.index.is_little(word) {
-            self.asked(any, 1.0);
+            self.asked(Asked { typed: any, read: Vec::new() });
             if origin == Origin::Written {
                 self.embed(word);
             }
@@ -324,12 +332,12 @@ impl<'a> Reader<'a> {
     fn synonym(&mut self, word: &str) -> bool {
         let others = self.synonyms.of_unknown(self.index, word);
         for id in &others {
-            self.say(*id, BESIDE_UNKNOWN, Relation::Read);
+            self.say(*id, SYNONYM_OF_UNKNOWN, Relation::Read);
         }
         if others.is_empty() {
             return false;
         }
-        self.asked(others, 1.0);
+        self.asked(Asked { typed: others, read: Vec::new() });
         self.embed(word);
         true
     }
@@ -355,7 +363,7 @@ impl<'a> Reader<'a> {
         };
         for (word, id) in meant {
             self.say(id, MISTYPED, Relation::Read);
-            self.asked(vec![id], 1.0);
+            self.asked(Asked { typed: vec![id], read: Vec::new() });
             self.embed(&word);
         }
         true
@@ -363,15 +371,13 @@ impl<'a> Reader<'a> {
 
     /// Reads a mistyped everyday word.
     fn everyday(&mut self, word: &str) -> bool {
-        let Some(word) = everyday::meant(word) else { return false };
-        match everyday::reading(word, true) {
-            Some(Reading::Instead(readings)) => self.instead(readings),
-            Some(Reading::Beside(readings)) => {
-                self.beside(word, readings, [None, None]);
-                true
-            }
-            None => false,
+        let Some(meant) = everyday::meant(word) else { return false };
+        match (everyday::command(&[meant]), everyday::reading(meant)) {
+            (Some((readings, _)), _) => return self.instead(readings),
+            (None, Some(readings)) => self.beside(meant.text(), readings, [None, None]),
+            (None, None) => return false,
         }
+        true
     }
 
     /// A word that no tool contains may have a neighbour that some do: rain, weather.
@@ -431,9 +437,9 @@ impl<'a> Reader<'a> {
         self.part.add(WeightedTerm { id, weight, relation });
     }
 
-    fn asked(&mut self, any: Vec<TermId>, emphasis: f32) {
-        let asked = Asked { any, emphasis };
-        if !asked.any.is_empty() && self.asked.len() < TERMS && !self.asked.contains(&asked) {
+    fn asked(&mut self, asked: Asked) {
+        let says_something = !asked.typed.is_empty() || !asked.read.is_empty();
+        if says_something && self.asked.len() < TERMS && !self.asked.contains(&asked) {
             self.asked.push(asked);
         }
     }
@@ -473,6 +479,15 @@ impl WordList {
     fn get(&self, at: usize) -> Option<(&str, Origin)> {
         let (range, origin) = self.words.get(at)?;
         Some((&self.text[range.clone()], *origin))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, Origin)> {
+        self.words.iter().map(|(range, origin)| (&self.text[range.clone()], *origin))
+    }
+
+    /// The words as they stand there, without parts of them and several in one.
+    fn written(&self) -> impl Iterator<Item = &str> {
+        self.iter().filter(|(_, origin)| *origin == Origin::Written).map(|(word, _)| word)
     }
 }
 
