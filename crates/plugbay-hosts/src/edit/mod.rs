@@ -51,6 +51,7 @@ pub fn wire(host: &Host, text: &str, own: &OwnEntry, moved: &[Found]) -> Result<
 
 /// Removes the entries that move to plugbay, for a host that has plugbay's entry already.
 pub fn take_out(host: &Host, text: &str, moved: &[Found]) -> Result<String, EditError> {
+    has_whole_breaks(text)?;
     let before = Tree::parse(host.format, text)?;
     let moved: HashSet<&Vec<String>> = moved.iter().map(|found| &found.key).collect();
     let gone: Vec<Vec<String>> = keys(host, &before).into_iter().filter(|key| moved.contains(key)).collect();
@@ -71,6 +72,7 @@ pub fn take_out(host: &Host, text: &str, moved: &[Found]) -> Result<String, Edit
 /// Without `original`, the result is the text before [`wire`] if no entry was moved: the way in which [`wire`] writes shows
 /// whether the table around the entry, or the whole file, existed before.
 pub fn unwire(host: &Host, text: &str, own_name: &str, original: Option<&str>) -> Result<String, EditError> {
+    has_whole_breaks(text)?;
     let own_key = [host.container.clone(), own_name.to_owned()];
     let tree = Tree::parse(host.format, text)?;
     let Some(original) = original else { return remove_own(host, text, &tree, &own_key) };
@@ -93,6 +95,16 @@ pub fn unwire(host: &Host, text: &str, own_name: &str, original: Option<&str>) -
     Ok(out)
 }
 
+/// Rejects a lone carriage return: some formats take it as a line break, which edits do not know.
+fn has_whole_breaks(text: &str) -> Result<(), EditError> {
+    let mut lines = text.split_inclusive('\n').map(|line| line.strip_suffix("\r\n").unwrap_or(line));
+    if lines.any(|line| line.contains('\r')) {
+        let reason = "it has a carriage return that does not belong to a line break";
+        return Err(EditError::Unsafe(reason.to_owned()));
+    }
+    Ok(())
+}
+
 /// plugbay's entry as it is to be written.
 struct Own<'a> {
     container: &'a str,
@@ -101,6 +113,7 @@ struct Own<'a> {
 }
 
 fn rewire(host: &Host, text: &str, own: &Own<'_>, moved: &[&[String]]) -> Result<String, EditError> {
+    has_whole_breaks(text)?;
     let before = Tree::parse(host.format, text)?;
     let own_key = [own.container.to_owned(), own.name.to_owned()];
     let value = Value::Object(own.members.iter().cloned().collect());

@@ -79,10 +79,6 @@ impl Node {
 
 /// The mapping that the file is; `None` for a file without any value.
 pub(super) fn root(text: &str) -> Result<Option<Mapping>, EditError> {
-    if has_lone_return(text) {
-        let reason = "it has a carriage return that does not belong to a line break";
-        return Err(EditError::Unsafe(reason.to_owned()));
-    }
     let mut events = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) =
@@ -101,11 +97,6 @@ pub(super) fn root(text: &str) -> Result<Option<Mapping>, EditError> {
         None | Some(Node::Empty) => Ok(None),
         Some(_) => Err(EditError::Shape("the file".to_owned())),
     }
-}
-
-/// YAML takes such a character as a line break of its own; edits know no such lines.
-fn has_lone_return(text: &str) -> bool {
-    text.split_inclusive('\n').any(|line| line.strip_suffix("\r\n").unwrap_or(line).contains('\r'))
 }
 
 struct Reader<'a> {

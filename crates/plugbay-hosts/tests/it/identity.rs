@@ -128,10 +128,14 @@ fn files_without_any_entry_are_the_same_after_wire_and_unwire() {
 }
 
 #[test]
-fn yaml_with_a_lone_carriage_return_is_not_edited() {
-    for text in ["a: b\r", "a: b\r\r\n", "a: b\r\rc: d\n", "a:\n - b \r\r", "\r"] {
-        let error = wire(host("goose"), text, &own(), &[]).unwrap_err();
+fn a_file_with_a_lone_carriage_return_is_not_edited() {
+    let yaml = ["a: b\r", "a: b\r\r\n", "a: b\r\rc: d\n", "a:\n - b \r\r", "\r"];
+    let json = ["\r\r\r", "{}\r", "{\r}\n"];
+    let files = yaml.map(|text| ("goose", text)).into_iter().chain(json.map(|text| ("zed", text)));
+    for (id, text) in files {
+        let error = wire(host(id), text, &own(), &[]).unwrap_err();
         assert!(matches!(error, EditError::Unsafe(_)), "{error} for {text:?}");
+        assert!(unwire(host(id), text, "plugbay", None).is_err(), "{text:?}");
     }
 }
 
