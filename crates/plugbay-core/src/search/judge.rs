@@ -8,12 +8,12 @@ use super::{
 
 /// A hit is clearly right if the next one's score is less than this share of its own, and it has at least
 /// so much of the query's words and is so near it: among tools that are all wrong, one may lead too.
-const LEAD: f32 = 0.78;
+const LEAD: f32 = 0.82;
 pub(super) const ANSWERED: f32 = 0.5;
 const NEAR_ENOUGH: f32 = 0.45;
 /// A query finds nothing if no hit has at least so much of its words and its meaning together: so much more for ten times
 /// the tools, and so much less for each word. Fitted on one half of the query sets (`docs/search.md`).
-const FLOOR: f32 = 0.78;
+const FLOOR: f32 = 0.8;
 const FLOOR_STEP: f32 = 0.15;
 /// What a word counts for more that a hit has in its name: one somewhere in a description may be chance.
 const IN_NAME: f32 = 0.2;
