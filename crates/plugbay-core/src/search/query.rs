@@ -1,7 +1,5 @@
 //! A query: its terms and its embedding, whole and sentence by sentence.
 
-use std::ops::Range;
-
 use super::{
     dictionary::TermId,
     embeddings::{Embedding, Embeddings},
@@ -11,7 +9,7 @@ use super::{
     spelling::Meant,
     synonyms::Synonyms,
     typed::{self, Literal, Piece},
-    words::{self, Origin},
+    words::{self, Origin, WordList},
 };
 use crate::size_limit;
 
@@ -457,38 +455,6 @@ fn names(sentence: &str) -> Vec<String> {
     let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     let names = words.filter(|word| word.starts_with(|c: char| c.is_ascii_uppercase()));
     names.take(TERMS).map(str::to_ascii_lowercase).collect()
-}
-
-/// The words of a text, with how they came about.
-struct WordList {
-    text: String,
-    words: Vec<(Range<usize>, Origin)>,
-}
-
-impl WordList {
-    fn of(text: &str) -> Self {
-        let mut list = Self { text: String::with_capacity(text.len()), words: Vec::new() };
-        words::each(text, |word, origin| {
-            let start = list.text.len();
-            list.text.push_str(word);
-            list.words.push((start..list.text.len(), origin));
-        });
-        list
-    }
-
-    fn get(&self, at: usize) -> Option<(&str, Origin)> {
-        let (range, origin) = self.words.get(at)?;
-        Some((&self.text[range.clone()], *origin))
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&str, Origin)> {
-        self.words.iter().map(|(range, origin)| (&self.text[range.clone()], *origin))
-    }
-
-    /// The words as they stand there, without parts of them and several in one.
-    fn written(&self) -> impl Iterator<Item = &str> {
-        self.iter().filter(|(_, origin)| *origin == Origin::Written).map(|(word, _)| word)
-    }
 }
 
 #[cfg(test)]

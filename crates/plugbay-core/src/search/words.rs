@@ -1,6 +1,6 @@
 //! From text to terms: identifiers taken apart, endings cut off, little words left out.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use rust_stemmers::{Algorithm, Stemmer};
 
@@ -55,6 +55,38 @@ pub(super) enum Origin {
     Hump,
     /// Parts that separators held apart.
     Joined,
+}
+
+/// The words of a text, with how they came about.
+pub(super) struct WordList {
+    text: String,
+    words: Vec<(Range<usize>, Origin)>,
+}
+
+impl WordList {
+    pub(super) fn of(text: &str) -> Self {
+        let mut list = Self { text: String::with_capacity(text.len()), words: Vec::new() };
+        each(text, |word, origin| {
+            let start = list.text.len();
+            list.text.push_str(word);
+            list.words.push((start..list.text.len(), origin));
+        });
+        list
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<(&str, Origin)> {
+        let (range, origin) = self.words.get(at)?;
+        Some((&self.text[range.clone()], *origin))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Origin)> {
+        self.words.iter().map(|(range, origin)| (&self.text[range.clone()], *origin))
+    }
+
+    /// The words as they stand there, without parts of them and several in one.
+    pub(super) fn written(&self) -> impl Iterator<Item = &str> {
+        self.iter().filter(|(_, origin)| *origin == Origin::Written).map(|(word, _)| word)
+    }
 }
 
 /// Calls `found` with each word of a text in small letters: the parts of an identifier and the whole of

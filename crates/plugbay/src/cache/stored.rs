@@ -206,6 +206,7 @@ pub(super) fn render(server: &str, lists: &[KnownList], before: &Stored) -> Opti
     let mut content = serde_json::to_vec(&FirstLine { format: FORMAT, head: head.len() }).ok()?;
     content.push(b'\n');
     content.extend_from_slice(&head);
-    content.extend_from_slice(&body);
-    Some(content)
+    // In place: a second copy of a long list would be the most memory that it ever takes.
+    body.splice(..0, content);
+    Some(body)
 }

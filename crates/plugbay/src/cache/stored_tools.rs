@@ -113,6 +113,7 @@ impl ToolsPlace {
         let start = body.len();
         serde_json::to_writer(&mut *body, &ToolsIndex { names, places }).ok()?;
         let index = body.len() - start;
+        body.reserve(tools.iter().map(|tool| tool.definition.len()).sum());
         for tool in tools {
             body.put_slice(&tool.definition);
         }

@@ -28,7 +28,7 @@ fn demo_runs_on_a_fresh_machine_and_leaves_nothing_behind() {
         "\n  shop__get_order ",
         "the same 48 tools after",
         "mode search: 3 tools listed",
-        "shop__track_shipment - Where a parcel is",
+        "shop__track_shipment(shipment: string) - Where a parcel is",
         "S-88: in transit",
         "ADDED",
         "plugbay setup\n",
