@@ -17,16 +17,16 @@ const COMMAND: &str = "= ";
 const FAR: usize = 4;
 const PARTICLES: [&str; 7] = ["away", "back", "down", "off", "on", "out", "up"];
 
-/// A typed word, and what it is without its ending.
+/// A word of a query, with a hash of its stem.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Typed<'a> {
+pub(super) struct Stemmed<'a> {
     text: &'a str,
-    stem: u64,
+    stem_hash: u64,
 }
 
-impl<'a> Typed<'a> {
+impl<'a> Stemmed<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, stem: stem(text, &lists().words) }
+        Self { text, stem_hash: stem_hash(text, &lists().stemmer) }
     }
 
     pub(super) fn text(self) -> &'a str {
@@ -34,8 +34,8 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// The words that a command is read as, and how many words it has. A query begins with it.
-pub(super) fn command(query: &[Typed<'_>]) -> Option<(&'static str, usize)> {
+/// What the command is read as that a query begins with, and how many words the command has.
+pub(super) fn command(query: &[Stemmed<'_>]) -> Option<(&'static str, usize)> {
     [2, 1].into_iter().find_map(|count| {
         let words = query.get(..count)?;
         let (command, readings) = lists().commands.get(words)?;
@@ -44,7 +44,7 @@ pub(super) fn command(query: &[Typed<'_>]) -> Option<(&'static str, usize)> {
 }
 
 /// The words that a word and one behind it are read as: the next one, or a particle that stands apart.
-pub(super) fn phrase(words: &[Typed<'_>]) -> Option<&'static str> {
+pub(super) fn phrase(words: &[Stemmed<'_>]) -> Option<&'static str> {
     let (first, behind) = words.split_first()?;
     let mut seconds = behind.iter().take(FAR).enumerate();
     seconds.find_map(|(at, second)| {
@@ -54,16 +54,17 @@ pub(super) fn phrase(words: &[Typed<'_>]) -> Option<&'static str> {
 }
 
 /// The words that a plain word is read as.
-pub(super) fn reading(word: Typed<'_>) -> Option<&'static str> {
+pub(super) fn reading(word: Stemmed<'_>) -> Option<&'static str> {
     lists().plain.get(&[word]).map(|(_, readings)| readings)
 }
 
 /// The everyday word that was probably meant by one with a mistake in it, its first letter being right.
-pub(super) fn meant(word: &str) -> Option<Typed<'static>> {
+pub(super) fn meant(word: &str) -> Option<Stemmed<'static>> {
     let keys = lists().plain.entries.iter().chain(&lists().commands.entries).map(|(key, _)| *key);
+    let keys = keys.filter(|key| !key.contains(' '));
     let may_be =
         |key: &&str| key.as_bytes().first() == word.as_bytes().first() && key.len().abs_diff(word.len()) < 2;
-    keys.filter(may_be).filter(|key| is_one_mistake(word, key)).min().map(Typed::new)
+    keys.filter(may_be).filter(|key| is_one_mistake(word, key)).min().map(Stemmed::new)
 }
 
 /// Reads the lists, so that no search has to.
@@ -72,7 +73,7 @@ pub(super) fn prepare() {
 }
 
 struct Lists {
-    words: Words,
+    stemmer: Words,
     commands: List,
     phrases: List,
     plain: List,
@@ -86,7 +87,7 @@ fn lists() -> &'static Lists {
 impl Lists {
     fn read(text: &'static str) -> Self {
         let mut lists = Self {
-            words: Words::default(),
+            stemmer: Words::default(),
             commands: List::default(),
             phrases: List::default(),
             plain: List::default(),
@@ -97,7 +98,7 @@ impl Lists {
                 None if key.contains(' ') => (&mut lists.phrases, key),
                 None => (&mut lists.plain, key),
             };
-            list.add(key, readings, &lists.words);
+            list.add(key, readings, &lists.stemmer);
         }
         for list in [&mut lists.commands, &mut lists.phrases, &mut lists.plain] {
             list.by_stems.sort_unstable();
@@ -120,15 +121,15 @@ struct List {
 }
 
 impl List {
-    fn add(&mut self, key: &'static str, readings: &'static str, words: &Words) {
+    fn add(&mut self, key: &'static str, readings: &'static str, stemmer: &Words) {
         let place = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        self.by_stems.push((together(key.split(' ').map(|word| stem(word, words))), place));
+        self.by_stems.push((together(key.split(' ').map(|word| stem_hash(word, stemmer))), place));
         self.entries.push((key, readings));
     }
 
     /// Of several with the same stems, the one that is written just so, or else the first.
-    fn get(&self, words: &[Typed<'_>]) -> Option<(&'static str, &'static str)> {
-        let stems = together(words.iter().map(|word| word.stem));
+    fn get(&self, words: &[Stemmed<'_>]) -> Option<(&'static str, &'static str)> {
+        let stems = together(words.iter().map(|word| word.stem_hash));
         let start = self.by_stems.partition_point(|(other, _)| *other < stems);
         let same = self.by_stems[start..].iter().take_while(|(other, _)| *other == stems);
         let mut same = same.map(|(_, place)| self.entries[*place as usize]);
@@ -138,20 +139,19 @@ impl List {
 }
 
 /// Whether an entry is spelled as the words are.
-fn is_written(key: &str, words: &[Typed<'_>]) -> bool {
+fn is_written(key: &str, words: &[Stemmed<'_>]) -> bool {
     key.split(' ').eq(words.iter().map(|word| word.text))
 }
 
-/// A hash of a word without its ending.
-fn stem(word: &str, words: &Words) -> u64 {
+fn stem_hash(word: &str, stemmer: &Words) -> u64 {
     let mut hasher = FxHasher::default();
-    words.term(word).as_deref().unwrap_or(word).hash(&mut hasher);
+    stemmer.term(word).as_deref().unwrap_or(word).hash(&mut hasher);
     hasher.finish()
 }
 
-fn together(stems: impl Iterator<Item = u64>) -> u64 {
+fn together(hashes: impl Iterator<Item = u64>) -> u64 {
     let mut hasher = FxHasher::default();
-    stems.for_each(|stem| stem.hash(&mut hasher));
+    hashes.for_each(|hash| hash.hash(&mut hasher));
     hasher.finish()
 }
 
@@ -161,8 +161,8 @@ mod tests {
 
     use super::*;
 
-    fn typed<'a>(words: &[&'a str]) -> Vec<Typed<'a>> {
-        words.iter().map(|word| Typed::new(word)).collect()
+    fn typed<'a>(words: &[&'a str]) -> Vec<Stemmed<'a>> {
+        words.iter().map(|word| Stemmed::new(word)).collect()
     }
 
     #[test]
@@ -204,10 +204,10 @@ mod tests {
 
     #[test]
     fn a_plain_word_is_read_with_any_ending() {
-        assert_eq!(reading(Typed::new("folder")), Some("directory"));
-        assert_eq!(reading(Typed::new("mailing")), reading(Typed::new("mail")));
-        assert_eq!(reading(Typed::new("mails")), Some("emails messages inbox list"), "written just so");
+        assert_eq!(reading(Stemmed::new("folder")), Some("directory"));
+        assert_eq!(reading(Stemmed::new("mailing")), reading(Stemmed::new("mail")));
+        assert_eq!(reading(Stemmed::new("mails")), Some("emails messages inbox list"), "written just so");
         assert_eq!(meant("foldr").map(|word| word.text), Some("folder"));
-        assert!(meant("zebra").is_none());
+        assert!(meant("zebra").is_none() && meant("gitstash").is_none(), "one word stands for one word");
     }
 }

@@ -68,8 +68,8 @@ impl Engine {
         FLOOR + FLOOR_STEP * (tools.log10() - words)
     }
 
-    /// The first hit is clearly right if no other has as many of the query's words. Where a word was read as others because no
-    /// tool has it, nothing is clear.
+    /// The first hit is clearly right if no other has as many of the query's words. Where a part of the query is a guess, nothing
+    /// is clear.
     pub(super) fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
         if query.asked.iter().any(Asked::is_guess) {
             return;

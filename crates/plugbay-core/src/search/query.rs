@@ -3,7 +3,7 @@
 use super::{
     dictionary::TermId,
     embeddings::{Embedding, Embeddings},
-    everyday::{self, Typed},
+    everyday::{self, Stemmed},
     explain::Relation,
     index::Index,
     spelling::Meant,
@@ -26,7 +26,7 @@ const CORRECTED: usize = 4;
 /// Of a term that stands in many tools, so many are asked whether it is a compound there.
 const COMPOUNDS: usize = 16;
 
-/// What all readings of a word count together, beside one that tools have and one that none has: of several, each less.
+/// What the reading of a word counts, beside one that tools have and one that none has. Of n readings, each counts this by √n.
 const BESIDE_KNOWN: f32 = 0.6;
 const BESIDE_UNKNOWN: f32 = 1.0;
 /// What each reading of a command or phrase counts in a query of more words than [`FEW`].
@@ -64,7 +64,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// No tool has what was typed.
+    /// It is only what something was read as: a command, a phrase, or a word that no tool has.
     pub(super) fn is_guess(&self) -> bool {
         self.typed.is_empty()
     }
@@ -244,8 +244,8 @@ impl<'a> Reader<'a> {
     }
 
     fn words(&mut self, words: &WordList, is_first: bool) {
-        let typed: Vec<Typed<'_>> =
-            if self.is_brief { words.written().map(Typed::new).collect() } else { Vec::new() };
+        let typed: Vec<Stemmed<'_>> =
+            if self.is_brief { words.written().map(Stemmed::new).collect() } else { Vec::new() };
         let command = everyday::command(&typed).filter(|_| is_first);
         let of_command = command.filter(|(readings, _)| self.instead(readings)).map_or(0, |(_, count)| count);
         let mut before: Option<TermId> = None;
@@ -295,9 +295,9 @@ impl<'a> Reader<'a> {
             return self.word(word, Origin::Written, compounds);
         }
         let known = self.index.term(word);
-        let together = if known.is_some() { BESIDE_KNOWN } else { BESIDE_UNKNOWN };
+        let whole = if known.is_some() { BESIDE_KNOWN } else { BESIDE_UNKNOWN };
         #[expect(clippy::cast_precision_loss, reason = "a handful of words")]
-        let weight = together / (read.len() as f32).sqrt();
+        let weight = whole / (read.len() as f32).sqrt();
         let typed: Vec<TermId> = known.into_iter().chain(compounds.into_iter().flatten()).collect();
         for id in &typed {
             self.say(*id, 1.0, Relation::Said);
