@@ -149,9 +149,9 @@ fn stem_hash(word: &str, stemmer: &Words) -> u64 {
     hasher.finish()
 }
 
-fn together(hashes: impl Iterator<Item = u64>) -> u64 {
+fn together(stems: impl Iterator<Item = u64>) -> u64 {
     let mut hasher = FxHasher::default();
-    hashes.for_each(|hash| hash.hash(&mut hasher));
+    stems.for_each(|stem| stem.hash(&mut hasher));
     hasher.finish()
 }
 
