@@ -12,7 +12,12 @@ const MOST_VALUES: usize = 1_000_000;
 
 /// The file as a tree; a file without any value is an empty table.
 pub(super) fn parse(text: &str) -> Result<Tree, ReadError> {
-    let mut reader = Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), values: 0 };
+    let mut reader = Reader {
+        events: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        values: 0,
+        place: Marker::default(),
+    };
     let mut root = None;
     while let Some((event, span)) = reader.next()? {
         match event {
@@ -44,12 +49,18 @@ struct Reader<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> {
     anchors: HashMap<usize, Tree>,
     /// How many values there are so far.
     values: usize,
+    /// Where the last event began.
+    place: Marker,
 }
 
 impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P> {
     fn next(&mut self) -> Result<Option<(Event<'t>, Span)>, ReadError> {
         let event = self.events.next().transpose();
-        event.map_err(|error| ReadError::Syntax { format: "YAML", message: reason(&error) })
+        let event = event.map_err(|error| ReadError::Syntax { format: "YAML", message: reason(&error) })?;
+        if let Some((_, span)) = &event {
+            self.place = span.start;
+        }
+        Ok(event)
     }
 
     /// The next value; `None` where a collection or the document ends.
@@ -91,6 +102,10 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
         let mut names = HashSet::new();
         let mut merged = Vec::new();
         while let Some(key) = self.value()? {
+            if matches!(key, Tree::Array(_) | Tree::Object(_)) {
+                // As text it would double with each level: one more pair of quotes to escape.
+                return Err(problem(&self.place, "a key must be a text"));
+            }
             let name = key.to_text();
             let value = self.value()?.unwrap_or(Tree::Leaf(Value::Null));
             if name == "<<" && !matches!(value, Tree::Leaf(_)) {
@@ -186,7 +201,15 @@ mod tests {
     fn a_yaml_file_that_grows_without_end_or_is_unclear_is_rejected() {
         let line = |n: usize| format!("k{n}: &k{n} [{}]\n", vec![format!("*k{}", n - 1); 9].join(","));
         let bomb = (1..12).fold("k0: &k0 [x]\n".to_owned(), |text, n| text + &line(n));
-        for text in [bomb.as_str(), "a: &a [*a]", "a: 1\na: 2", "a: 1\n---\na: 2\n"] {
+        let (nested_keys, deep) = ("- ? ".repeat(40), "[".repeat(20_000) + &"]".repeat(20_000));
+        for text in [
+            bomb.as_str(),
+            nested_keys.as_str(),
+            deep.as_str(),
+            "a: &a [*a]",
+            "a: 1\na: 2",
+            "a: 1\n---\na: 2\n",
+        ] {
             assert!(parse(text).is_err(), "{}", &text[..10]);
         }
     }
