@@ -28,10 +28,6 @@ impl<'a> Stemmed<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, stem_hash: stem_hash(text, &lists().stemmer) }
     }
-
-    pub(super) fn text(self) -> &'a str {
-        self.text
-    }
 }
 
 /// What the command is read as that a query begins with, and how many words the command has.
@@ -59,12 +55,12 @@ pub(super) fn reading(word: Stemmed<'_>) -> Option<&'static str> {
 }
 
 /// The everyday word that was probably meant by one with a mistake in it, its first letter being right.
-pub(super) fn meant(word: &str) -> Option<Stemmed<'static>> {
+pub(super) fn meant(word: &str) -> Option<&'static str> {
     let keys = lists().plain.entries.iter().chain(&lists().commands.entries).map(|(key, _)| *key);
     let keys = keys.filter(|key| !key.contains(' '));
     let may_be =
         |key: &&str| key.as_bytes().first() == word.as_bytes().first() && key.len().abs_diff(word.len()) < 2;
-    keys.filter(may_be).filter(|key| is_one_mistake(word, key)).min().map(Stemmed::new)
+    keys.filter(may_be).filter(|key| is_one_mistake(word, key)).min()
 }
 
 /// Reads the lists, so that no search has to.
@@ -207,7 +203,7 @@ mod tests {
         assert_eq!(reading(Stemmed::new("folder")), Some("directory"));
         assert_eq!(reading(Stemmed::new("mailing")), reading(Stemmed::new("mail")));
         assert_eq!(reading(Stemmed::new("mails")), Some("emails messages inbox list"), "written just so");
-        assert_eq!(meant("foldr").map(|word| word.text), Some("folder"));
+        assert_eq!(meant("foldr"), Some("folder"));
         assert!(meant("zebra").is_none() && meant("gitstash").is_none(), "one word stands for one word");
     }
 }

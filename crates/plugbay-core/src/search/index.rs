@@ -12,7 +12,7 @@ use super::{
     embeddings::Embedding,
     postings::{Posting, TermPostings},
     segment::Segment,
-    spelling::{Meant, Spelling, Words},
+    spelling::{Spelling, Words},
 };
 
 /// A term that is more than this share of a name is all of it.
@@ -105,8 +105,8 @@ impl Index {
         self.dictionary.stem(word)
     }
 
-    /// How a word that no tool has was probably meant in a query that says these terms too.
-    pub(super) fn meant(&self, word: &str, is_word: bool, said: &[TermId]) -> Option<Meant> {
+    /// The words that one was probably meant to be which no tool has, in a query that says these terms too.
+    pub(super) fn meant(&self, word: &str, is_word: bool, said: &[TermId]) -> Option<Vec<String>> {
         let spelling = self.spelling.get_or_init(|| Spelling::new(|found| self.each_word(found)));
         spelling.meant(word, is_word, &Context { index: self, said })
     }

@@ -6,10 +6,9 @@ use super::{
     everyday::{self, Stemmed},
     explain::Relation,
     index::Index,
-    spelling::Meant,
     synonyms::Synonyms,
     typed::{self, Literal, Piece},
-    words::{self, Origin, WordList},
+    words::{self, Correction, Origin, WordList},
 };
 use crate::size_limit;
 
@@ -21,7 +20,7 @@ const BRIEF: usize = 8;
 const TERMS: usize = 128;
 /// So many words that no tool has are compared with those that tools have.
 const COMPARED: usize = 8;
-/// So many words that nobody knows are corrected.
+/// So many words of a sentence that nobody knows are corrected.
 const CORRECTED: usize = 4;
 /// Of a term that stands in many tools, so many are asked whether it is a compound there.
 const COMPOUNDS: usize = 16;
@@ -34,8 +33,6 @@ const AMONG_OTHERS: f32 = 0.7;
 const FEW: usize = 3;
 /// What a word counts that is a synonym of one that no tool has.
 const SYNONYM_OF_UNKNOWN: f32 = 0.8;
-/// What a word counts that was mistyped.
-const MISTYPED: f32 = 0.9;
 /// What words in a URL count: they may name a server.
 const HINT: f32 = 0.3;
 
@@ -171,7 +168,7 @@ impl Part {
 
 /// A word that no tool has.
 struct Uncertain {
-    word: String,
+    text: String,
     /// The table has it: it is a word of the language.
     is_word: bool,
 }
@@ -188,9 +185,10 @@ struct Reader<'a> {
     unknown: f32,
     /// Words that no tool has, with their neighbours.
     compared: Vec<(String, Vec<(TermId, f32)>)>,
-    /// Words that no tool has, to be corrected when the others of the sentence are read.
+    /// Words of the sentence that no tool has and that may be mistyped.
     uncertain: Vec<Uncertain>,
-    corrected: usize,
+    /// What they were meant to be.
+    corrections: Vec<Correction>,
     /// Words in the midst of the sentence that begin with a capital letter.
     names: Vec<String>,
     /// Everyday words, phrases and compounds are read in a brief query only: in whole sentences most of them are chance.
@@ -213,7 +211,7 @@ impl<'a> Reader<'a> {
             unknown: 0.0,
             compared,
             uncertain: Vec::new(),
-            corrected: 0,
+            corrections: Vec::new(),
             names: Vec::new(),
             is_brief: true,
             has_few: true,
@@ -224,23 +222,47 @@ impl<'a> Reader<'a> {
         self.embeddings.map(Embeddings::nothing).unwrap_or_default()
     }
 
-    fn sentence(&mut self, text: &str, mut is_first: bool) {
-        self.sum = self.nothing();
+    /// Reads a sentence. If words of it were mistyped, it is read again with what they were meant to be.
+    fn sentence(&mut self, text: &str, is_first: bool) {
         self.names = names(text);
+        let (asked, unknown) = (self.asked.len(), self.unknown);
+        self.pieces(text, is_first);
+        self.corrections = self.corrections();
+        if !self.corrections.is_empty() {
+            self.asked.truncate(asked);
+            self.unknown = unknown;
+            self.part = Part::default();
+            self.pieces(text, is_first);
+            self.corrections.clear();
+        }
+        for word in std::mem::take(&mut self.uncertain) {
+            self.akin(&word.text, Origin::Written);
+        }
+    }
+
+    fn pieces(&mut self, text: &str, mut is_first: bool) {
+        self.sum = self.nothing();
+        self.uncertain.clear();
         typed::each(text, |piece| {
             match piece {
-                Piece::Words(text) => self.words(&WordList::of(text), is_first),
+                Piece::Words(text) => self.words(&WordList::of(text).corrected(&self.corrections), is_first),
                 Piece::Literal(literal) => self.literal(literal),
             }
             is_first = false;
         });
+    }
+
+    /// The uncertain words of the sentence that were probably mistyped.
+    fn corrections(&self) -> Vec<Correction> {
         let said: Vec<TermId> =
             self.part.terms.iter().filter(|term| term.is_said()).map(|term| term.id).collect();
-        for uncertain in std::mem::take(&mut self.uncertain) {
-            if !self.correct(&uncertain, &said) {
-                self.akin(&uncertain.word, Origin::Written);
-            }
-        }
+        let meant = |word: &Uncertain| {
+            let everyday =
+                || everyday::meant(&word.text).filter(|_| !word.is_word).map(|word| vec![word.to_owned()]);
+            let meant = self.index.meant(&word.text, word.is_word, &said).or_else(everyday)?;
+            Some(Correction { typed: word.text.clone(), meant })
+        };
+        self.uncertain.iter().filter_map(meant).collect()
     }
 
     fn words(&mut self, words: &WordList, is_first: bool) {
@@ -343,38 +365,10 @@ impl<'a> Reader<'a> {
     /// Keeps a word that may be mistyped until the others are read. In whole sentences, a word of the language is none.
     fn mistyped(&mut self, word: &str) -> bool {
         let is_word = self.embeddings.is_some_and(|embeddings| embeddings.has(word));
-        if is_word && !self.is_brief || self.corrected == CORRECTED {
+        if is_word && !self.is_brief || self.uncertain.len() == CORRECTED {
             return false;
         }
-        self.corrected += 1;
-        self.uncertain.push(Uncertain { word: word.to_owned(), is_word });
-        true
-    }
-
-    /// Reads a word as it was probably meant beside those that are said.
-    fn correct(&mut self, Uncertain { word, is_word }: &Uncertain, said: &[TermId]) -> bool {
-        let meant = match self.index.meant(word, *is_word, said) {
-            None => return !is_word && self.everyday(word),
-            Some(Meant::One(word, id)) => vec![(word, id)],
-            Some(Meant::Two(words)) => words.into(),
-            Some(Meant::Little) => return true,
-        };
-        for (word, id) in meant {
-            self.say(id, MISTYPED, Relation::Read);
-            self.asked(Asked { typed: vec![id], read: Vec::new() });
-            self.embed(&word);
-        }
-        true
-    }
-
-    /// Reads a mistyped everyday word.
-    fn everyday(&mut self, word: &str) -> bool {
-        let Some(meant) = everyday::meant(word) else { return false };
-        match (everyday::command(&[meant]), everyday::reading(meant)) {
-            (Some((readings, _)), _) => return self.instead(readings),
-            (None, Some(readings)) => self.beside(meant.text(), readings, [None, None]),
-            (None, None) => return false,
-        }
+        self.uncertain.push(Uncertain { text: word.to_owned(), is_word });
         true
     }
 
@@ -417,6 +411,9 @@ impl<'a> Reader<'a> {
     /// The term of two words that some tool writes as one.
     fn joined(&self, one: &str, other: &str) -> Option<TermId> {
         let index = self.index;
+        if index.is_little(one) && index.is_little(other) {
+            return None; // `do I` is no DOI
+        }
         let joined = index.exact(&format!("{one}{other}"))?;
         let (Some(one), Some(other)) = (index.term(one), index.term(other)) else { return Some(joined) };
         let tools = index.postings(joined).scores(&(0..u32::MAX)).iter().take(COMPOUNDS);

@@ -86,6 +86,15 @@ fn signatures(hits: &[Found<'_>]) -> Vec<Signature> {
 /// What stands before hits that fit badly.
 pub const NONE_FITS: &str = "No tool fits this well. The nearest:";
 
+/// So many hits are named behind those that fit badly: one of them may be right, and a name costs little.
+pub const FURTHER: usize = 8;
+
+/// The names behind hits that fit badly.
+pub fn further<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { String::new() } else { format!("\nor: {}", names.join(", ")) }
+}
+
 /// The reply to a search that found nothing: who there is to ask, and how.
 pub fn nothing(query: &str, servers: &[&str]) -> String {
     if servers.is_empty() {

@@ -21,16 +21,6 @@ const SAME_LETTERS: usize = 4;
 
 const LETTERS: usize = 26;
 
-/// A word that was not known, as it was meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meant {
-    One(String, TermId),
-    /// Written as one word.
-    Two([(String, TermId); 2]),
-    /// A little word, which says nothing.
-    Little,
-}
-
 /// What spelling asks of a catalog.
 pub(super) trait Words {
     /// The term of a word that stands in some tool in just this spelling.
@@ -80,22 +70,23 @@ impl Spelling {
         Self { buckets }
     }
 
-    /// How a word was meant: with one mistake, as two words, or with two mistakes. A very short word, or one that
-    /// `is_word` in the language, is corrected only if the other words of the query speak for it.
-    pub(super) fn meant(&self, word: &str, is_word: bool, words: &impl Words) -> Option<Meant> {
+    /// The words that a word was meant to be: one that differs by one mistake, two that were written as one, or one that differs
+    /// by two mistakes. A very short word, or one that `is_word` in the language, is corrected only if the other words of the
+    /// query speak for it.
+    pub(super) fn meant(&self, word: &str, is_word: bool, words: &impl Words) -> Option<Vec<String>> {
         if !(SHORTEST_BESIDE..=LONGEST).contains(&word.len()) || !is_plain(word) {
             return None;
         }
+        let one = |corrected: Option<String>| corrected.map(|word| vec![word]);
         if is_word || word.len() < SHORTEST {
-            return self.corrected(word, 1, Candidates::Beside, words);
+            let corrected = self.corrected(word, 1, Candidates::Beside, words);
+            return one(corrected.or_else(|| little(word).filter(|_| !is_word)));
         }
-        self.corrected(word, 1, Candidates::All, words)
-            .or_else(|| little_words().any(|little| is_one_mistake(word, little)).then_some(Meant::Little))
+        one(self.corrected(word, 1, Candidates::All, words).or_else(|| little(word)))
             .or_else(|| split(word, words))
             .or_else(|| {
-                (word.len() >= TWO_MISTAKES)
-                    .then(|| self.corrected(word, 2, Candidates::All, words))
-                    .flatten()
+                let two_mistakes = || self.corrected(word, 2, Candidates::All, words);
+                one((word.len() >= TWO_MISTAKES).then(two_mistakes).flatten())
             })
     }
 
@@ -107,8 +98,8 @@ impl Spelling {
         mistakes: usize,
         candidates: Candidates,
         words: &impl Words,
-    ) -> Option<Meant> {
-        let mut best: Option<((bool, usize), Vec<u8>, TermId)> = None;
+    ) -> Option<String> {
+        let mut best: Option<((bool, usize), Vec<u8>)> = None;
         let (typed, mut table) = (word.as_bytes(), Table::default());
         let letters = letters(typed);
         let mut offer = |candidate: &[u8], term: TermId| {
@@ -119,11 +110,11 @@ impl Spelling {
             }
             let rank = (is_beside, words.count(term) * likely);
             // The first in the alphabet, of words that are equally common.
-            let is_better = |(most, other, _): &((bool, usize), Vec<u8>, TermId)| {
+            let is_better = |(most, other): &((bool, usize), Vec<u8>)| {
                 rank > *most || rank == *most && candidate < other.as_slice()
             };
             if best.as_ref().is_none_or(is_better) {
-                best = Some((rank, candidate.to_vec(), term));
+                best = Some((rank, candidate.to_vec()));
             }
         };
         for length in typed.len() - mistakes..=(typed.len() + mistakes).min(LONGEST) {
@@ -143,7 +134,7 @@ impl Spelling {
                 }
             });
         }
-        best.map(|(_, word, term)| Meant::One(String::from_utf8_lossy(&word).into_owned(), term))
+        best.map(|(_, word)| String::from_utf8_lossy(&word).into_owned())
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -153,8 +144,8 @@ impl Spelling {
 }
 
 /// The two words that the most tools have, the rarer of them counted.
-fn split(word: &str, words: &impl Words) -> Option<Meant> {
-    let mut best: Option<(usize, Meant)> = None;
+fn split(word: &str, words: &impl Words) -> Option<Vec<String>> {
+    let mut best: Option<(usize, Vec<String>)> = None;
     for at in PART..=word.len().saturating_sub(PART) {
         let (first, rest) = word.split_at(at);
         let Some(one) = words.exact(first) else { continue };
@@ -163,11 +154,18 @@ fn split(word: &str, words: &impl Words) -> Option<Meant> {
             let Some(other) = words.exact(second) else { continue };
             let count = words.count(one).min(words.count(other));
             if best.as_ref().is_none_or(|(most, _)| count > *most) {
-                best = Some((count, Meant::Two([(first.to_owned(), one), (second.to_owned(), other)])));
+                best = Some((count, vec![first.to_owned(), second.to_owned()]));
             }
         }
     }
-    best.map(|(_, meant)| meant)
+    best.map(|(_, parts)| parts)
+}
+
+/// The little word of which a word differs by one mistake.
+fn little(word: &str) -> Option<String> {
+    little_words()
+        .find(|little| little.len() >= SHORTEST && are_one_mistake_apart(word, little))
+        .map(str::to_owned)
 }
 
 /// Calls `found` with the words of which only the first letter was typed wrong.
@@ -191,7 +189,11 @@ fn first_letter_mistaken(typed: &[u8], mut found: impl FnMut(&[u8])) {
 
 /// Whether two words differ by one mistake; words that are short or long are not compared.
 pub(super) fn is_one_mistake(one: &str, other: &str) -> bool {
-    let comparable = |word: &str| (SHORTEST..=LONGEST).contains(&word.len()) && is_plain(word);
+    one.len().min(other.len()) >= SHORTEST && are_one_mistake_apart(one, other)
+}
+
+fn are_one_mistake_apart(one: &str, other: &str) -> bool {
+    let comparable = |word: &str| word.len() <= LONGEST && is_plain(word);
     let differing = || (letters(one.as_bytes()) ^ letters(other.as_bytes())).count_ones();
     one.len().abs_diff(other.len()) < 2
         && comparable(one)
@@ -260,12 +262,7 @@ mod tests {
         ]);
         let spelling =
             Spelling::new(|found| catalog.0.iter().zip(0..).for_each(|((word, _), at)| found(word, at)));
-        match spelling.meant(word, is_word, &catalog) {
-            None => Vec::new(),
-            Some(Meant::One(word, _)) => vec![word],
-            Some(Meant::Two(words)) => words.map(|(word, _)| word).into(),
-            Some(Meant::Little) => vec![String::new()],
-        }
+        spelling.meant(word, is_word, &catalog).unwrap_or_default()
     }
 
     #[test]
@@ -284,7 +281,8 @@ mod tests {
             ("isseu", &["issue"]),
             ("isxxe", &[]),
             ("pei", &[]),
-            ("wiith", &[""]),
+            ("wiith", &["with"]),
+            ("wth", &["with"]),
             ("fiels", &["files"]),
             ("zebra", &[]),
             ("größe", &[]),

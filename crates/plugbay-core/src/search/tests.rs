@@ -60,6 +60,27 @@ fn a_query_of_few_words_must_be_answered_better_to_find_a_tool() {
 }
 
 #[test]
+fn a_mistyped_word_of_a_query_is_read_like_the_word_that_was_meant() {
+    let tools = tools(&[
+        ("files", r#"{"name":"list_directory","description":"All files of a directory"}"#),
+        ("books", r#"{"name":"find_by_doi","description":"A paper by its DOI"}"#),
+    ]);
+    let engine = Engine::build(&tools.iter().map(|(server, tool)| (*server, tool)).collect::<Vec<_>>(), None);
+    for (typed, meant) in [
+        ("list my foldr", "list my folder"),
+        ("files aobut papers", "files about papers"),
+        ("wht files", "what files"),
+        ("list diretory", "list directory"),
+    ] {
+        let [typed, meant] = [typed, meant].map(|query| engine.read(query));
+        assert_eq!((&typed.whole.terms, &typed.asked), (&meant.whole.terms, &meant.asked));
+        assert_eq!(typed.unknown.to_bits(), meant.unknown.to_bits());
+        assert!(!typed.whole.terms.is_empty());
+    }
+    assert!(engine.read("what files do I have").asked.iter().all(|asked| asked.typed.len() < 2), "`do I`");
+}
+
+#[test]
 fn a_query_of_names_alone_is_never_in_vain() {
     let tools = catalog();
     let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();

@@ -57,6 +57,13 @@ pub(super) enum Origin {
     Joined,
 }
 
+/// A mistyped word, and the words that were meant.
+#[derive(Debug)]
+pub(super) struct Correction {
+    pub(super) typed: String,
+    pub(super) meant: Vec<String>,
+}
+
 /// The words of a text, with how they came about.
 pub(super) struct WordList {
     text: String,
@@ -66,12 +73,29 @@ pub(super) struct WordList {
 impl WordList {
     pub(super) fn of(text: &str) -> Self {
         let mut list = Self { text: String::with_capacity(text.len()), words: Vec::new() };
-        each(text, |word, origin| {
-            let start = list.text.len();
-            list.text.push_str(word);
-            list.words.push((start..list.text.len(), origin));
-        });
+        each(text, |word, origin| list.push(word, origin));
         list
+    }
+
+    /// The same with the words that were meant.
+    pub(super) fn corrected(self, corrections: &[Correction]) -> Self {
+        if corrections.is_empty() {
+            return self;
+        }
+        let mut list = Self { text: String::with_capacity(self.text.len()), words: Vec::new() };
+        for (word, origin) in self.iter() {
+            match corrections.iter().find(|correction| correction.typed == word) {
+                Some(Correction { meant, .. }) => meant.iter().for_each(|word| list.push(word, origin)),
+                None => list.push(word, origin),
+            }
+        }
+        list
+    }
+
+    fn push(&mut self, word: &str, origin: Origin) {
+        let start = self.text.len();
+        self.text.push_str(word);
+        self.words.push((start..self.text.len(), origin));
     }
 
     pub(super) fn get(&self, at: usize) -> Option<(&str, Origin)> {

@@ -161,7 +161,8 @@ fn found(
     let searches = session.gateway().searches();
     let (memory, day) = searches.map(RememberedSearches::recall).unwrap_or_default();
     let (query, server) = (&request.query, request.server.as_ref());
-    let local = snapshot.tool_index.search_recalling(query, request.limit, server, (&memory, day), table);
+    let search = |limit| snapshot.tool_index.search_recalling(query, limit, server, (&memory, day), table);
+    let local = search(request.limit);
     let Ranked { hits, clear, poor } = ranking::merge(request, snapshot, names, &local);
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
     if let Some(searches) = searches {
@@ -170,7 +171,9 @@ fn found(
     let skills = snapshot.resources.skills.found(&request.query, request.server.as_ref(), table);
     let skills = skill_lines(skills.into_iter());
     let reply = if poor {
-        format!("{}\n{}", reply::NONE_FITS, lines(snapshot, &hits, false, detail))
+        let further = search(request.limit + reply::FURTHER).into_iter().skip(request.limit);
+        let further = reply::further(further.map(|(found, _)| found.exposed.as_str()));
+        format!("{}\n{}{further}", reply::NONE_FITS, lines(snapshot, &hits, false, detail))
     } else if !hits.is_empty() {
         lines(snapshot, &hits, clear, detail)
     } else if skills.is_empty() {

@@ -272,6 +272,29 @@ async fn search_tools_accepts_any_spelling_of_a_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn search_tools_names_further_tools_where_none_fits_well() {
+    let tool = |number: usize| {
+        let what = if number < 16 { "paint_picture" } else { "other" };
+        let definition = json!({ "name": format!("{what}_{number}") });
+        Tool::parse(Bytes::from(definition.to_string())).expect("a tool")
+    };
+    let offer = Offer::new(Era::Legacy, None, None, (0..60).map(tool).collect());
+    let catalog = Catalog::default().apply(Change::Listed(server(), Arc::new(offer)));
+    let exposure = Exposure { mode: Some(Mode::Search), ..Exposure::default() };
+    let layout = Layout { exposures: [(server(), exposure)].into(), name_limit: 64, ..Layout::default() };
+    let mut harness = Harness::with(Snapshot::new(Arc::new(catalog), Arc::new(layout), true));
+    harness.open().await;
+
+    let (fits, _) = said(&mut harness, "search_tools", json!({ "query": "paint picture" })).await;
+    assert_eq!(fits.lines().count(), 5, "{fits}");
+    let (poor, _) = said(&mut harness, "search_tools", json!({ "query": "paint picture quux" })).await;
+    let lines: Vec<&str> = poor.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (7, "No tool fits this well. The nearest:"), "{poor}");
+    assert_eq!(lines[6].matches("s__paint_picture_").count(), 8, "{poor}");
+    assert!(lines[6].starts_with("or: "), "{poor}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn search_tools_does_not_block_the_session() {
     let tool = |number: u32| json!({ "name": format!("draw_{number}"), "description": "Draws." });
     let tools = (0..300).map(|number| Tool::parse(Bytes::from(tool(number).to_string())).expect("a tool"));
