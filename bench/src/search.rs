@@ -176,7 +176,8 @@ fn halve(data: &Data, table: &Arc<EmbeddingTable>, settings: &Settings, half: Ha
             results.asked.extend(sets.flat_map(|set| ranker::asked(catalog, &engine, &set)));
         }
         if WRITTEN_FOR.contains(&catalog.name.as_str()) {
-            results.served.extend(written::sets(catalog).iter().map(row));
+            let sets = written::sets(catalog);
+            results.served.extend(sets.iter().map(row).filter(|row| row.queries > 0));
             results.unserved.extend(written::unserved().iter().map(row));
         }
     }

@@ -11,8 +11,8 @@ impl Table {
         Self { left, rows: vec![head.map(str::to_owned).to_vec()] }
     }
 
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(Vec::from(cells));
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
     }
 
     pub(crate) fn render(&self) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use plugbay_core::search::Engine;
+use plugbay_core::search::{Engine, Hit, reply::FURTHER};
 
 use super::data::{Catalog, Query, Set};
 use super::metrics::recall;
@@ -45,6 +45,8 @@ pub(super) struct HalfRow {
 pub(super) struct Figures {
     pub(super) first: f64,
     pub(super) fifth: f64,
+    /// The same with the names that stand behind hits that fit badly.
+    pub(super) named: f64,
     /// How often a schema is sent, and how often it is the right one, then.
     pub(super) clear: f64,
     pub(super) clear_right: f64,
@@ -64,17 +66,26 @@ pub(super) fn row(catalog: &str, engine: &Engine, tools: usize, set: &Set, half:
     }
 }
 
+impl Figures {
+    /// The figures of queries that some tool serves, in the order of their columns.
+    pub(super) fn served(&self) -> [f64; 7] {
+        [self.first, self.fifth, self.named, self.clear, self.clear_right, 1.0 - self.hits, self.poor]
+    }
+}
+
 fn figures(engine: &Engine, queries: &[&Query]) -> Figures {
     let mut sum = Figures::default();
     for query in queries {
-        let hits = engine.search(&query.text, SHOWN, None);
+        let hits = engine.search(&query.text, SHOWN + FURTHER, None);
         let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
         let right = recall(&ranking, query, 1);
         sum.first += right;
         sum.fifth += recall(&ranking, query, SHOWN);
+        let is_poor = hits.first().is_some_and(Hit::is_poor);
+        sum.named += recall(&ranking, query, if is_poor { SHOWN + FURTHER } else { SHOWN });
         let Some(first) = hits.first() else { continue };
         sum.hits += 1.0;
-        sum.poor += share(first.is_poor());
+        sum.poor += share(is_poor);
         sum.clear += share(first.is_clear());
         sum.clear_right += share(first.is_clear() && right > 0.0);
     }
@@ -82,6 +93,7 @@ fn figures(engine: &Engine, queries: &[&Query]) -> Figures {
     Figures {
         first: sum.first / count,
         fifth: sum.fifth / count,
+        named: sum.named / count,
         clear: sum.clear / count,
         clear_right: sum.clear_right / sum.clear.max(1.0),
         hits: sum.hits / count,

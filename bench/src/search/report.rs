@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::bars::{self, Bar};
-use super::halves::{Figures, HalfRow};
+use super::halves::HalfRow;
 use super::learning::Curve;
 use super::metrics::{DEPTHS, Quality, seed};
 use super::ranker::Asked;
@@ -69,23 +69,13 @@ pub(super) fn text(results: &Results) -> String {
 
 /// One half of each set.
 pub(super) fn halves(results: &Results) -> String {
-    let mut served =
-        Table::new(1, ["half of", "tools", "queries", "R@1", "R@5", "clear", "right", "no hits", "poor"]);
+    let mut served = Table::new(
+        1,
+        ["half of", "tools", "queries", "R@1", "R@5", "named", "clear", "right", "no hits", "poor"],
+    );
     for HalfRow { set, tools, queries, figures } in &results.served {
-        let Figures { first, fifth, clear, clear_right, hits, poor } = figures;
-        let [first, fifth, clear, right, none, poor] =
-            [*first, *fifth, *clear, *clear_right, 1.0 - hits, *poor].map(share);
-        served.row([
-            set.clone(),
-            tools.to_string(),
-            queries.to_string(),
-            first,
-            fifth,
-            clear,
-            right,
-            none,
-            poor,
-        ]);
+        let cells = [set.clone(), tools.to_string(), queries.to_string()];
+        served.row(cells.into_iter().chain(figures.served().map(share)));
     }
     let mut unserved = Table::new(1, ["half of", "tools", "queries", "hits", "poor", "neither"]);
     for HalfRow { set, tools, queries, figures } in &results.unserved {
@@ -145,12 +135,12 @@ pub(super) fn markdown(results: &Results) -> String {
 /// The held-out halves and the learning curve.
 fn halves_markdown(results: &Results) -> String {
     let mut page = "\n\nThe held-out half of each set, by a hash of the query; thresholds were fitted on the other half. *No hits* and \
-        *poor* (the reply says that none fits well) are wrong here.\n\n\
-        | half of | tools | queries | R@1 | R@5 | clear | right | no hits | poor |\n|---|---|---|---|---|---|---|---|---|"
+        *poor* (the reply says that none fits well) are wrong here. *Named*: R@5 with the names that stand behind hits that \
+        fit badly.\n\n\
+        | half of | tools | queries | R@1 | R@5 | named | clear | right | no hits | poor |\n|---|---|---|---|---|---|---|---|---|---|"
         .to_owned();
     for HalfRow { set, tools, queries, figures } in &results.served {
-        let Figures { first, fifth, clear, clear_right, hits, poor } = figures;
-        let cells = [*first, *fifth, *clear, *clear_right, 1.0 - hits, *poor].map(share).join(" | ");
+        let cells = figures.served().map(share).join(" | ");
         let _ = write!(page, "\n| {set} | {tools} | {queries} | {cells} |");
     }
     page.push_str(
