@@ -20,10 +20,11 @@ const MOST_WAITING: usize = 64;
 const LATEST: Duration = Duration::from_secs(15 * 60);
 /// So many uses wait to be saved.
 const MOST_UNSAVED: usize = 256;
-/// So many tools of a reply may be called.
-const MOST_SHOWN: usize = 10;
-/// What a query counts that was asked before the one that led to the call.
+/// So many tools of a reply may be called, those that it only names counted too.
+const MOST_SHOWN: usize = 16;
+/// What a query counts that was asked just before the one that led to the call, and how long before.
 const EARLIER: f32 = 0.5;
+const JUST_BEFORE: Duration = Duration::from_secs(2 * 60);
 
 /// The memory of searches of one project. Without a file it lasts as long as the gateway.
 #[derive(Debug, Default)]
@@ -114,13 +115,14 @@ impl RememberedSearches {
         let Some(at) = state.waiting.iter().rposition(|search| search.is_for(session, server, tool)) else {
             return;
         };
-        let Some(Waiting { words, mut shown, .. }) = state.waiting.remove(at) else { return };
+        let Some(Waiting { words, mut shown, since, .. }) = state.waiting.remove(at) else { return };
         let Some(place) = shown.iter().position(|shown| shown.is(server, tool)) else { return };
         shown.truncate(place + 1);
         let Some(called) = shown.pop() else { return };
-        // The search before it, if no call followed that one, was the same wish in other words.
-        let earlier = state.waiting.iter().take(at).rposition(|search| search.session == session);
-        let earlier = earlier.and_then(|at| state.waiting.remove(at)).filter(Waiting::is_recent);
+        // The search just before it was probably the same wish in other words. Those before that have led to nothing.
+        let earlier = state
+            .take_before(at, session)
+            .filter(|search| since - search.since <= JUST_BEFORE && search.words != words);
         let earlier = earlier.map(|search| Followed {
             words: search.words,
             called: called.clone(),
@@ -144,6 +146,17 @@ impl State {
         if self.unsaved.len() < MOST_UNSAVED {
             self.unsaved.push(followed);
         }
+    }
+
+    /// Takes out the searches of a session before this place. Returns the last one.
+    fn take_before(&mut self, at: usize, session: SessionMark) -> Option<Waiting> {
+        let behind = self.waiting.split_off(at);
+        let (taken, kept) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|search| search.session == session);
+        let taken: VecDeque<Waiting> = taken;
+        self.waiting = kept;
+        self.waiting.extend(behind);
+        taken.into_iter().next_back()
     }
 }
 
@@ -198,10 +211,26 @@ mod tests {
         let words = vec!["find".to_owned(), "homestay".to_owned()];
         assert_eq!(learned(&searches), [(a.target.tool.clone(), words)]);
         assert_eq!(searches.take_unsaved().len(), 1, "a search counts once");
+        searches.searched(ONE, "bed and breakfast", [a].into_iter());
+        searches.searched(ONE, "rooms", [b].into_iter());
+        searches.searched(OTHER, "elsewhere", [b].into_iter());
+        tokio::time::advance(JUST_BEFORE + Duration::from_secs(1)).await;
+        searches.searched(ONE, "lodging", [b].into_iter());
+        searches.called(ONE, &b.target.server, &b.target.tool);
+        assert_eq!(learned(&searches)[1].1, ["lodg"], "the others were too early");
+        searches.called(OTHER, &b.target.server, &b.target.tool);
+        assert_eq!(learned(&searches)[1].1, ["elsewher", "lodg"], "another session goes on");
+        searches.searched(ONE, "vacation flats", [].into_iter());
+        searches.searched(ONE, "lodging", [a].into_iter());
+        searches.called(ONE, &a.target.server, &a.target.tool);
+        let first = &learned(&searches)[0].1;
+        assert!(first.contains(&"vacat".to_owned()) && !first.contains(&"room".to_owned()), "{first:?}");
         searches.searched(ONE, "lodging", [b].into_iter());
         tokio::time::advance(LATEST + Duration::from_secs(1)).await;
         searches.called(ONE, &b.target.server, &b.target.tool);
-        assert_eq!(learned(&searches).len(), 1, "too late");
+        let calls = searches.take_unsaved().len();
+        searches.called(ONE, &b.target.server, &b.target.tool);
+        assert_eq!((calls, searches.take_unsaved().len()), (4, 0), "too late");
     }
 
     #[tokio::test(start_paused = true)]

@@ -28,6 +28,10 @@ impl<'a> Stemmed<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, stem_hash: stem_hash(text, &lists().stemmer) }
     }
+
+    pub(super) fn text(self) -> &'a str {
+        self.text
+    }
 }
 
 /// What the command is read as that a query begins with, and how many words the command has.
@@ -56,11 +60,9 @@ pub(super) fn reading(word: Stemmed<'_>) -> Option<&'static str> {
 
 /// The everyday word that was probably meant by one with a mistake in it, its first letter being right.
 pub(super) fn meant(word: &str) -> Option<&'static str> {
-    let keys = lists().plain.entries.iter().chain(&lists().commands.entries).map(|(key, _)| *key);
-    let keys = keys.filter(|key| !key.contains(' '));
-    let may_be =
-        |key: &&str| key.as_bytes().first() == word.as_bytes().first() && key.len().abs_diff(word.len()) < 2;
-    keys.filter(may_be).filter(|key| is_one_mistake(word, key)).min()
+    let keys = lists().by_letter.get(usize::from(word.bytes().next()?.checked_sub(b'a')?))?;
+    let may_be = |key: &&&'static str| key.len().abs_diff(word.len()) < 2 && is_one_mistake(word, key);
+    keys.iter().filter(may_be).min().copied()
 }
 
 /// Reads the lists, so that no search has to.
@@ -73,6 +75,8 @@ struct Lists {
     commands: List,
     phrases: List,
     plain: List,
+    /// The commands and plain words of one word, by their first letters.
+    by_letter: [Vec<&'static str>; 26],
 }
 
 fn lists() -> &'static Lists {
@@ -87,6 +91,7 @@ impl Lists {
             commands: List::default(),
             phrases: List::default(),
             plain: List::default(),
+            by_letter: Default::default(),
         };
         for (key, readings) in entries(text) {
             let (list, key) = match key.strip_prefix(COMMAND) {
@@ -95,6 +100,11 @@ impl Lists {
                 None => (&mut lists.plain, key),
             };
             list.add(key, readings, &lists.stemmer);
+            let place =
+                key.bytes().next().filter(|_| !key.contains(' ')).and_then(|first| first.checked_sub(b'a'));
+            if let Some(keys) = place.and_then(|place| lists.by_letter.get_mut(usize::from(place))) {
+                keys.push(key);
+            }
         }
         for list in [&mut lists.commands, &mut lists.phrases, &mut lists.plain] {
             list.by_stems.sort_unstable();

@@ -12,13 +12,14 @@ use super::{
     embeddings::Embedding,
     postings::{Posting, TermPostings},
     segment::Segment,
-    spelling::{Spelling, Words},
+    spelling::{Doubt, Spelling, Words},
 };
 
 /// A term that is more than this share of a name is all of it.
 const WHOLE: f32 = 0.99;
-/// So many tools with a term are asked which other words they have.
-const BESIDE: usize = 256;
+/// So many tools with a term are asked which other words they have, and for so many of them.
+const BESIDE: usize = 64;
+const SAID: usize = 16;
 /// How soon more of the same word stops counting.
 const SATURATION: f32 = 1.2;
 
@@ -106,9 +107,9 @@ impl Index {
     }
 
     /// The words that one was probably meant to be which no tool has, in a query that says these terms too.
-    pub(super) fn meant(&self, word: &str, is_word: bool, said: &[TermId]) -> Option<Vec<String>> {
+    pub(super) fn meant(&self, word: &str, doubt: Doubt, said: &[TermId]) -> Option<Vec<String>> {
         let spelling = self.spelling.get_or_init(|| Spelling::new(|found| self.each_word(found)));
-        spelling.meant(word, is_word, &Context { index: self, said })
+        spelling.meant(word, doubt, &Context { index: self, said: &said[..said.len().min(SAID)] })
     }
 
     /// The term of a word that stands in some tool in just this spelling.
@@ -160,14 +161,13 @@ impl Index {
         term.map_or_else(|| self.rarest(), |term| self.rarity(term))
     }
 
-    /// Whether a tool has this name, written as one word, and its server these terms in its own.
-    pub(super) fn has_tool(&self, server: &[TermId], name: &str) -> bool {
-        let Some(term) = self.exact(name) else { return false };
-        let names = self.postings(term).names(&(0..u32::MAX));
-        names.iter().any(|posting| {
-            let is_whole = posting.value > WHOLE || self.is_joined_name(posting.tool, term);
-            is_whole && server.iter().all(|term| self.server(posting.tool).contains(term))
-        })
+    /// The tools that have this name, written as one word, and whose server has these terms in its own.
+    pub(super) fn tools_named(&self, server: &[TermId], name: &str) -> Vec<u32> {
+        let Some(term) = self.exact(name) else { return Vec::new() };
+        let names = self.postings(term).names(&(0..u32::MAX)).iter();
+        let whole = names.filter(|name| name.value > WHOLE || self.is_joined_name(name.tool, term));
+        let tools = whole.map(|name| name.tool);
+        tools.filter(|tool| server.iter().all(|term| self.server(*tool).contains(term))).collect()
     }
 
     /// Whether a term is the last of a name of several: that of its parts in one.
@@ -186,7 +186,10 @@ impl Index {
         let rarity = self.rarity(term);
         let mut scores = Vec::with_capacity(self.with[term as usize] as usize);
         let (mut names, mut servers) = (Vec::new(), Vec::new());
-        let share = |tool, whole: f32| Posting { tool, value: rarity / whole.max(f32::MIN_POSITIVE) };
+        let share = |tool, count: u16, whole: f32| Posting {
+            tool,
+            value: f32::from(count) * rarity / whole.max(f32::MIN_POSITIVE),
+        };
         for PlacedSegment { start, segment } in &self.segments {
             segment.each(term, |at, counts| {
                 let tool = start + at;
@@ -195,10 +198,10 @@ impl Index {
                 let count: f32 = each.map(|(count, weight)| f32::from(*count) * weight).sum();
                 scores.push(Posting { tool, value: rarity * count / (SATURATION + count) });
                 // Most terms stand in no name: those take no division.
-                let of_name = usize::from(counts[Field::Name as usize]);
-                names.extend(iter::repeat_with(|| share(tool, weights.name)).take(of_name));
-                let of_server = usize::from(counts[Field::Server as usize]);
-                servers.extend(iter::repeat_with(|| share(tool, weights.server)).take(of_server));
+                let of_name = Some(counts[Field::Name as usize]).filter(|count| *count > 0);
+                names.extend(of_name.map(|count| share(tool, count, weights.name)));
+                let of_server = Some(counts[Field::Server as usize]).filter(|count| *count > 0);
+                servers.extend(of_server.map(|count| share(tool, count, weights.server)));
             });
         }
         TermPostings::new(scores, &names, &servers)

@@ -38,7 +38,7 @@ impl Engine {
         };
         let fits = hits.iter().take(SHOWN).map(|hit| self.fit(query, hit.tool));
         let above = fits.fold(0.0, f32::max) - self.floor(words);
-        if above >= DOUBT {
+        if above >= DOUBT && !query.lacks_command {
             self.find_clear(query, hits);
             return false;
         }
@@ -68,10 +68,11 @@ impl Engine {
         FLOOR + FLOOR_STEP * (tools.log10() - words)
     }
 
-    /// The first hit is clearly right if no other has as many of the query's words. Where a part of the query is a guess, nothing
-    /// is clear.
+    /// The first hit is clearly right if no other has as many of the query's words. Where a part of the query is a guess, or a
+    /// word of a brief one stands in no tool, nothing is clear.
     pub(super) fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
-        if query.asked.iter().any(Asked::is_guess) {
+        let is_known = query.unknown == 0.0 || !query.is_brief;
+        if !is_known || query.asked.iter().any(Asked::is_guess) {
             return;
         }
         let Some((first, others)) = hits.split_first_mut() else { return };

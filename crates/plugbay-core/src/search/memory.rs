@@ -194,7 +194,7 @@ impl Remembered {
 
     fn decay(&self, day: u32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "a number of days")]
-        let days = day.saturating_sub(self.day) as f32;
+        let days = day.abs_diff(self.day) as f32; // a day in the future is one of a wrong clock
         0.5f32.powf(days / HALF_LIFE)
     }
 
@@ -202,7 +202,7 @@ impl Remembered {
         let decay = self.decay(day);
         self.words.values_mut().for_each(|weight| *weight *= decay);
         self.words.retain(|_, weight| *weight >= FORGOTTEN);
-        self.day = self.day.max(day);
+        self.day = day;
     }
 
     fn gain(&mut self, words: &[String], weight: f32) {

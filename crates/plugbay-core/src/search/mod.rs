@@ -72,6 +72,8 @@ const NEARLY: f32 = 0.75;
 /// What a remembered word counts, and how soon more uses of it stop counting.
 const REMEMBERED: f32 = 0.6;
 const REMEMBERED_SATURATION: f32 = 1.2;
+/// A query finds what it would not find otherwise if so much of its words was followed by a call, once.
+const VOUCHED: f32 = 0.75;
 /// So many words of a server's name may stand before that of a tool, in so many bytes of a query.
 const NAME_WORDS: usize = 4;
 const LONGEST_NAME: usize = 256;
@@ -227,19 +229,24 @@ impl Engine {
         within: Option<Range<u32>>,
         recalled: &[Recalled],
     ) -> Vec<Hit> {
-        let recalled = if recalled.is_empty() || self.is_a_name(query) { &[] } else { recalled };
+        let named = self.tools_named(query);
+        let recalled = if named.is_empty() { recalled } else { &[] };
         let of_all = within.is_none();
-        let query = self.read(query);
-        let mut hits = self.best(&query, limit.max(CANDIDATES), within, recalled);
-        let is_recalled = |hit: &Hit| recalled.iter().any(|word| word.tool == hit.tool);
-        let is_vain = if hits.iter().take(SHOWN).any(is_recalled) {
-            self.find_clear(&query, &mut hits);
+        let read = self.read(query);
+        let mut hits = self.best(&read, limit.max(CANDIDATES), within, recalled);
+        let is_vain = if is_vouched_for(query, recalled, &hits) {
+            self.find_clear(&read, &mut hits);
             false
         } else {
-            self.judge(&query, &mut hits)
+            self.judge(&read, &mut hits)
         };
         if of_all && is_vain {
             hits.clear();
+        }
+        if let ([named], Some(first)) = (named.as_slice(), hits.first_mut())
+            && first.tool == *named
+        {
+            first.verdict = Verdict::Clear;
         }
         hits.truncate(limit);
         hits
@@ -295,19 +302,20 @@ impl Engine {
         self.index.rarity_of(stem) * count / (REMEMBERED_SATURATION + count)
     }
 
-    /// Whether a query is nothing but the name of a tool, with or without that of its server.
-    fn is_a_name(&self, query: &str) -> bool {
+    /// The tools whose name is the whole query, with or without that of their server.
+    fn tools_named(&self, query: &str) -> Vec<u32> {
         let mut typed: Vec<String> = Vec::new();
         words::each(&query[..query.floor_char_boundary(LONGEST_NAME)], |word, origin| {
             if origin == words::Origin::Written {
                 typed.push(word.to_owned());
             }
         });
-        (0..typed.len().min(NAME_WORDS)).any(|start| {
+        let named = |start: usize| {
             let (server, name) = typed.split_at(start);
             let server: Option<Vec<TermId>> = server.iter().map(|word| self.index.term(word)).collect();
-            server.is_some_and(|server| self.index.has_tool(&server, &name.concat()))
-        })
+            server.map(|server| self.index.tools_named(&server, &name.concat())).unwrap_or_default()
+        };
+        (0..typed.len().min(NAME_WORDS)).map(named).find(|tools| !tools.is_empty()).unwrap_or_default()
     }
 
     fn read(&self, query: &str) -> Query {
@@ -336,9 +344,10 @@ impl Engine {
 
     /// The best tools for one part of a query, in no order.
     fn rank(&self, part: &Part, within: &Range<u32>, scratch: &mut Scratch) -> Vec<Hit> {
+        let has_recalled = scratch.has_scores();
         let mut hits = self.by_words(&part.terms, within, scratch);
         if let (Some(_), Some(embedding)) = (&self.embeddings, &part.embedding) {
-            self.rescore(&mut hits, part, within, embedding);
+            self.rescore(&mut hits, part, within, (embedding, has_recalled));
         }
         keep_best(&mut hits, RESCORED);
         hits
@@ -379,8 +388,15 @@ impl Engine {
         scratch.take()
     }
 
-    fn rescore(&self, hits: &mut Vec<Hit>, part: &Part, within: &Range<u32>, embedding: &Embedding) {
-        let spoken = !hits.is_empty() && part.terms.iter().any(WeightedTerm::is_said);
+    /// `spoken`: hits have a word of the query, or one that is remembered of it.
+    fn rescore(
+        &self,
+        hits: &mut Vec<Hit>,
+        part: &Part,
+        within: &Range<u32>,
+        (embedding, spoken): (&Embedding, bool),
+    ) {
+        let spoken = !hits.is_empty() && (spoken || part.terms.iter().any(WeightedTerm::is_said));
         let enough = if spoken { FAINT } else { STRONG };
         let within = within.start..within.end.min(self.index.count());
         if within.len() <= SMALL_CATALOG {
@@ -447,6 +463,19 @@ impl Engine {
             last -= 1;
         }
     }
+}
+
+/// Whether a tool among the first hits was called after queries with nearly all words of this one.
+fn is_vouched_for(query: &str, recalled: &[Recalled], hits: &[Hit]) -> bool {
+    if recalled.is_empty() {
+        return false;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a few words")]
+    let enough = VOUCHED * memory::remembered_words(query).len() as f32;
+    hits.iter().take(SHOWN).any(|hit| {
+        let of_hit = recalled.iter().filter(|word| word.tool == hit.tool);
+        of_hit.map(|word| word.weight.min(1.0)).sum::<f32>() >= enough
+    })
 }
 
 /// Cuts tools into the smallest parts of which each has all tools of its servers.

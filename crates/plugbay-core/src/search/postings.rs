@@ -33,7 +33,7 @@ impl TermPostings {
         cut(&self.entries[..self.names], within)
     }
 
-    /// The share of their names that the term is, once for each time that it stands there.
+    /// The share of their names that the term is.
     pub(super) fn names(&self, within: &Range<u32>) -> &[Posting] {
         cut(&self.entries[self.names..self.servers], within)
     }

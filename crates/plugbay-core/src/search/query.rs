@@ -6,6 +6,7 @@ use super::{
     everyday::{self, Stemmed},
     explain::Relation,
     index::Index,
+    spelling::Doubt,
     synonyms::Synonyms,
     typed::{self, Literal, Piece},
     words::{self, Correction, Origin, WordList},
@@ -20,8 +21,8 @@ const BRIEF: usize = 8;
 const TERMS: usize = 128;
 /// So many words that no tool has are compared with those that tools have.
 const COMPARED: usize = 8;
-/// So many words of a sentence that nobody knows are corrected.
-const CORRECTED: usize = 4;
+/// So many words of a query that nobody knows are looked up to be corrected.
+const CORRECTED: usize = 8;
 /// Of a term that stands in many tools, so many are asked whether it is a compound there.
 const COMPOUNDS: usize = 16;
 
@@ -45,6 +46,8 @@ pub(super) struct Query {
     pub(super) asked: Vec<Asked>,
     /// How many of its words no tool has.
     pub(super) unknown: f32,
+    /// It begins with a command that no tool can do, though some do what is like it.
+    pub(super) lacks_command: bool,
     /// It is in a script whose words are told apart: how many it has says something.
     has_words: bool,
     /// It has few words, little ones counted too.
@@ -101,7 +104,9 @@ impl Query {
         embeddings: Option<&Embeddings>,
     ) -> Self {
         let query = &query[..query.floor_char_boundary(size_limit::QUERY)];
-        let has_more_than = |words: usize| query.split_whitespace().nth(words).is_some();
+        let is_between = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '|');
+        let has_more_than =
+            |count: usize| query.split(is_between).filter(|word| !word.is_empty()).nth(count).is_some();
         let (is_brief, has_few) = (!has_more_than(BRIEF), !has_more_than(FEW));
         let mut reader = Reader { is_brief, has_few, ..Reader::new(index, synonyms, embeddings) };
         let mut whole = Part::default();
@@ -123,8 +128,8 @@ impl Query {
         if sentences.len() < 2 {
             sentences.clear();
         }
-        let (asked, unknown) = (reader.asked, reader.unknown);
-        Self { whole, sentences, asked, unknown, has_words: query.is_ascii(), is_brief }
+        let Reader { asked, unknown, lacks_command, .. } = reader;
+        Self { whole, sentences, asked, unknown, lacks_command, has_words: query.is_ascii(), is_brief }
     }
 
     /// How many words it has, little ones not counted; `None` in a script whose words are not told apart.
@@ -169,8 +174,7 @@ impl Part {
 /// A word that no tool has.
 struct Uncertain {
     text: String,
-    /// The table has it: it is a word of the language.
-    is_word: bool,
+    doubt: Doubt,
 }
 
 /// Reads a query sentence by sentence.
@@ -183,12 +187,15 @@ struct Reader<'a> {
     sum: Vec<f32>,
     asked: Vec<Asked>,
     unknown: f32,
+    lacks_command: bool,
     /// Words that no tool has, with their neighbours.
     compared: Vec<(String, Vec<(TermId, f32)>)>,
     /// Words of the sentence that no tool has and that may be mistyped.
     uncertain: Vec<Uncertain>,
-    /// What they were meant to be.
+    /// What words of the query were meant to be.
     corrections: Vec<Correction>,
+    /// How many were looked up for that.
+    looked_up: usize,
     /// Words in the midst of the sentence that begin with a capital letter.
     names: Vec<String>,
     /// Everyday words, phrases and compounds are read in a brief query only: in whole sentences most of them are chance.
@@ -209,9 +216,11 @@ impl<'a> Reader<'a> {
             sum,
             asked,
             unknown: 0.0,
+            lacks_command: false,
             compared,
             uncertain: Vec::new(),
             corrections: Vec::new(),
+            looked_up: 0,
             names: Vec::new(),
             is_brief: true,
             has_few: true,
@@ -227,13 +236,11 @@ impl<'a> Reader<'a> {
         self.names = names(text);
         let (asked, unknown) = (self.asked.len(), self.unknown);
         self.pieces(text, is_first);
-        self.corrections = self.corrections();
-        if !self.corrections.is_empty() {
+        if self.correct() {
             self.asked.truncate(asked);
             self.unknown = unknown;
             self.part = Part::default();
             self.pieces(text, is_first);
-            self.corrections.clear();
         }
         for word in std::mem::take(&mut self.uncertain) {
             self.akin(&word.text, Origin::Written);
@@ -252,24 +259,41 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// The uncertain words of the sentence that were probably mistyped.
-    fn corrections(&self) -> Vec<Correction> {
-        let said: Vec<TermId> =
+    /// Finds out which of the uncertain words were probably mistyped: first those that are words of no language, which then
+    /// speak for the others. Returns whether there are any.
+    fn correct(&mut self) -> bool {
+        let before = self.corrections.len();
+        let mut said: Vec<TermId> =
             self.part.terms.iter().filter(|term| term.is_said()).map(|term| term.id).collect();
-        let meant = |word: &Uncertain| {
-            let everyday =
-                || everyday::meant(&word.text).filter(|_| !word.is_word).map(|word| vec![word.to_owned()]);
-            let meant = self.index.meant(&word.text, word.is_word, &said).or_else(everyday)?;
-            Some(Correction { typed: word.text.clone(), meant })
-        };
-        self.uncertain.iter().filter_map(meant).collect()
+        for doubt in [Doubt::Likely, Doubt::Unlikely] {
+            for word in self.uncertain.iter().filter(|word| word.doubt == doubt) {
+                if self.looked_up == CORRECTED {
+                    break;
+                }
+                self.looked_up += 1;
+                let everyday = || everyday::meant(&word.text).filter(|_| doubt == Doubt::Likely);
+                let meant = self.index.meant(&word.text, doubt, &said);
+                if let Some(meant) = meant.or_else(|| Some(vec![everyday()?.to_owned()])) {
+                    said.extend(meant.iter().filter_map(|word| self.index.term(word)));
+                    self.corrections.push(Correction { typed: word.text.clone(), meant });
+                }
+            }
+        }
+        self.corrections.len() > before
     }
 
     fn words(&mut self, words: &WordList, is_first: bool) {
         let typed: Vec<Stemmed<'_>> =
             if self.is_brief { words.written().map(Stemmed::new).collect() } else { Vec::new() };
-        let command = everyday::command(&typed).filter(|_| is_first);
-        let of_command = command.filter(|(readings, _)| self.instead(readings)).map_or(0, |(_, count)| count);
+        let command =
+            everyday::command(&typed).filter(|(_, count)| is_first && !self.is_tool(&typed[..*count]));
+        let of_command = match command {
+            Some((readings, count)) if self.instead(readings) => {
+                self.lacks_command |= self.is_missing(&typed[..count], readings);
+                count
+            }
+            _ => 0,
+        };
         let mut before: Option<TermId> = None;
         let mut number = 0;
         for (at, (word, origin)) in words.iter().enumerate() {
@@ -308,6 +332,17 @@ impl<'a> Reader<'a> {
             self.embed(word);
         }
         !known.is_empty()
+    }
+
+    /// Whether a command is the name of a tool, which is meant then.
+    fn is_tool(&self, command: &[Stemmed<'_>]) -> bool {
+        matches!(command, [word] if !self.index.tools_named(&[], word.text()).is_empty())
+    }
+
+    /// Whether no tool has a word of a command that the command is read as, too: no tool can `git stash`.
+    fn is_missing(&self, command: &[Stemmed<'_>], readings: &str) -> bool {
+        let is_read = |word: &str| readings.split(' ').any(|reading| reading == word);
+        command.iter().any(|word| is_read(word.text()) && self.index.term(word.text()).is_none())
     }
 
     /// Reads a word as it is, and as other words.
@@ -368,7 +403,11 @@ impl<'a> Reader<'a> {
         if is_word && !self.is_brief || self.uncertain.len() == CORRECTED {
             return false;
         }
-        self.uncertain.push(Uncertain { text: word.to_owned(), is_word });
+        if !self.uncertain.iter().any(|known| known.text == word) {
+            let is_unlikely = is_word || self.names.iter().any(|name| name == word);
+            let doubt = if is_unlikely { Doubt::Unlikely } else { Doubt::Likely };
+            self.uncertain.push(Uncertain { text: word.to_owned(), doubt });
+        }
         true
     }
 

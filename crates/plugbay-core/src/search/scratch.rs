@@ -27,6 +27,10 @@ impl Scratch {
         *score += value;
     }
 
+    pub(super) fn has_scores(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
     /// The tools that have a score, and everything as it was before.
     pub(super) fn take(&mut self) -> Vec<Hit> {
         let (scores, covered) = (&mut self.scores, &mut self.covered);

@@ -19,6 +19,11 @@ const BETWEEN: [&str; 4] = ["to", "of", "and", "in"];
 /// Letters in the wrong order, doubled or not doubled are so much likelier than others.
 const SAME_LETTERS: usize = 4;
 
+/// Of the words of one first letter and length, no more than these are compared: no catalog of real tools has as many.
+const OF_A_KIND: usize = 4096;
+/// Of the words that one may have been meant to be, so many of the commonest are looked for beside the other words.
+const ASKED: usize = 8;
+
 const LETTERS: usize = 26;
 
 /// What spelling asks of a catalog.
@@ -31,12 +36,21 @@ pub(super) trait Words {
     fn is_beside(&self, term: TermId) -> bool;
 }
 
-/// The words that may stand for a mistyped one.
+/// How likely a word is mistyped that no tool has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Candidates {
-    All,
-    /// Those that some tool has beside another word of the query.
-    Beside,
+pub(super) enum Doubt {
+    Likely,
+    /// It is a word of the language, or a name.
+    Unlikely,
+}
+
+/// A word of the catalog that one was probably meant to be.
+struct Corrected {
+    word: String,
+    /// Some tool has it beside another word of the query.
+    is_beside: bool,
+    /// The mistake is one of order, or a letter doubled or not.
+    has_same_letters: bool,
 }
 
 /// The words of a catalog by their first letter and their length.
@@ -59,6 +73,9 @@ impl Spelling {
         each_word(&mut |word, term| {
             if (SHORTEST..=LONGEST).contains(&word.len()) && is_plain(word) {
                 let bucket = &mut buckets[place(word.as_bytes()[0], word.len())];
+                if bucket.terms.len() == OF_A_KIND {
+                    return;
+                }
                 bucket.letters.extend_from_slice(word.as_bytes());
                 bucket.terms.push(term);
             }
@@ -71,70 +88,67 @@ impl Spelling {
     }
 
     /// The words that a word was meant to be: one that differs by one mistake, two that were written as one, or one that differs
-    /// by two mistakes. A very short word, or one that `is_word` in the language, is corrected only if the other words of the
-    /// query speak for it.
-    pub(super) fn meant(&self, word: &str, is_word: bool, words: &impl Words) -> Option<Vec<String>> {
+    /// by two mistakes. A very short word, or one that is [`Doubt::Unlikely`] to be mistyped, is corrected only if the other
+    /// words of the query speak for it.
+    pub(super) fn meant(&self, word: &str, doubt: Doubt, words: &impl Words) -> Option<Vec<String>> {
         if !(SHORTEST_BESIDE..=LONGEST).contains(&word.len()) || !is_plain(word) {
             return None;
         }
         let one = |corrected: Option<String>| corrected.map(|word| vec![word]);
-        if is_word || word.len() < SHORTEST {
-            let corrected = self.corrected(word, 1, Candidates::Beside, words);
-            return one(corrected.or_else(|| little(word).filter(|_| !is_word)));
+        if doubt == Doubt::Unlikely {
+            return one(self
+                .corrected(word, 1, words)
+                .filter(|found| found.is_beside)
+                .map(|found| found.word));
         }
-        one(self.corrected(word, 1, Candidates::All, words).or_else(|| little(word)))
-            .or_else(|| split(word, words))
-            .or_else(|| {
-                let two_mistakes = || self.corrected(word, 2, Candidates::All, words);
+        let thing = self.corrected(word, 1, words);
+        let thing = thing.filter(|thing| word.len() >= SHORTEST || thing.is_beside);
+        one(either(word, thing, little(word))).or_else(|| {
+            if word.len() < SHORTEST {
+                return None;
+            }
+            split(word, words).or_else(|| {
+                let two_mistakes = || self.corrected(word, 2, words).map(|found| found.word);
                 one((word.len() >= TWO_MISTAKES).then(two_mistakes).flatten())
             })
+        })
     }
 
     /// Of the words with so many mistakes, one that some tool has beside another word of the query; of several, the one that
     /// the most tools have.
-    fn corrected(
-        &self,
-        word: &str,
-        mistakes: usize,
-        candidates: Candidates,
-        words: &impl Words,
-    ) -> Option<String> {
-        let mut best: Option<((bool, usize), Vec<u8>)> = None;
+    fn corrected(&self, word: &str, mistakes: usize, words: &impl Words) -> Option<Corrected> {
+        let mut found: Vec<(usize, &[u8], TermId)> = Vec::new();
+        let mut of_other_letters: Vec<(Vec<u8>, TermId)> = Vec::new();
         let (typed, mut table) = (word.as_bytes(), Table::default());
         let letters = letters(typed);
-        let mut offer = |candidate: &[u8], term: TermId| {
+        let commonness = |candidate: &[u8], term: TermId| {
             let likely = if self::letters(candidate) == letters { SAME_LETTERS } else { 1 };
-            let is_beside = words.is_beside(term);
-            if candidates == Candidates::Beside && !is_beside {
-                return;
-            }
-            let rank = (is_beside, words.count(term) * likely);
-            // The first in the alphabet, of words that are equally common.
-            let is_better = |(most, other): &((bool, usize), Vec<u8>)| {
-                rank > *most || rank == *most && candidate < other.as_slice()
-            };
-            if best.as_ref().is_none_or(is_better) {
-                best = Some((rank, candidate.to_vec()));
-            }
+            words.count(term) * likely
         };
         for length in typed.len() - mistakes..=(typed.len() + mistakes).min(LONGEST) {
             let bucket = &self.buckets[place(typed[0], length)];
             for (candidate, term) in bucket.letters.chunks_exact(length.max(1)).zip(&bucket.terms) {
                 let differing = (letters ^ self::letters(candidate)).count_ones() as usize;
                 if differing <= 2 * mistakes && table.distance(typed, candidate, mistakes).is_some() {
-                    offer(candidate, *term);
+                    found.push((commonness(candidate, *term), candidate, *term));
                 }
             }
         }
         if mistakes == 1 {
             first_letter_mistaken(typed, |candidate| {
                 let term = std::str::from_utf8(candidate).ok().and_then(|candidate| words.exact(candidate));
-                if let Some(term) = term {
-                    offer(candidate, term);
-                }
+                of_other_letters.extend(term.map(|term| (candidate.to_vec(), term)));
             });
+            let others = of_other_letters.iter();
+            found.extend(others.map(|(word, term)| (commonness(word, *term), word.as_slice(), *term)));
         }
-        best.map(|(_, word)| String::from_utf8_lossy(&word).into_owned())
+        // The first in the alphabet, of words that are equally common.
+        found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(other.1)));
+        let beside = found.iter().take(ASKED).position(|(_, _, term)| words.is_beside(*term));
+        let (_, word, _) = found.get(beside.unwrap_or_default())?;
+        let has_same_letters = self::letters(word) == letters;
+        let word = String::from_utf8_lossy(word).into_owned();
+        Some(Corrected { word, is_beside: beside.is_some(), has_same_letters })
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
@@ -161,11 +175,34 @@ fn split(word: &str, words: &impl Words) -> Option<Vec<String>> {
     best.map(|(_, parts)| parts)
 }
 
-/// The little word of which a word differs by one mistake.
-fn little(word: &str) -> Option<String> {
-    little_words()
-        .find(|little| little.len() >= SHORTEST && are_one_mistake_apart(word, little))
-        .map(str::to_owned)
+/// The little word of which a word differs by one mistake, and whether that is one of order: the one with the same letters, or else
+/// one with a letter more.
+fn little(word: &str) -> Option<(String, bool)> {
+    let has_same_letters = |little: &str| letters(little.as_bytes()) == letters(word.as_bytes());
+    // Of a very short word, the first letter is right.
+    let may_be = |little: &&str| {
+        little.len() >= SHORTEST && (word.len() >= SHORTEST || word.as_bytes()[..1] == little.as_bytes()[..1])
+    };
+    let near = little_words().filter(may_be).filter(|little| are_one_mistake_apart(word, little));
+    let nearest =
+        near.min_by_key(|little| (!has_same_letters(little), little.len() <= word.len(), *little))?;
+    Some((nearest.to_owned(), has_same_letters(nearest)))
+}
+
+/// A word of the catalog, or a little word. Short words are likelier little ones.
+fn either(typed: &str, thing: Option<Corrected>, little: Option<(String, bool)>) -> Option<String> {
+    match (thing, little) {
+        (Some(thing), Some((little, is_order))) => {
+            let is_thing = if typed.len() > SHORTEST {
+                thing.is_beside && (thing.has_same_letters || !is_order)
+            } else {
+                thing.has_same_letters && !is_order
+            };
+            Some(if is_thing { thing.word } else { little })
+        }
+        (Some(thing), None) => Some(thing.word),
+        (None, little) => little.map(|(little, _)| little),
+    }
 }
 
 /// Calls `found` with the words of which only the first letter was typed wrong.
@@ -262,7 +299,8 @@ mod tests {
         ]);
         let spelling =
             Spelling::new(|found| catalog.0.iter().zip(0..).for_each(|((word, _), at)| found(word, at)));
-        spelling.meant(word, is_word, &catalog).unwrap_or_default()
+        let doubt = if is_word { Doubt::Unlikely } else { Doubt::Likely };
+        spelling.meant(word, doubt, &catalog).unwrap_or_default()
     }
 
     #[test]
@@ -283,6 +321,9 @@ mod tests {
             ("pei", &[]),
             ("wiith", &["with"]),
             ("wth", &["with"]),
+            ("whre", &["where"]),
+            ("waht", &["what"]),
+            ("liek", &["like"]),
             ("fiels", &["files"]),
             ("zebra", &[]),
             ("größe", &[]),

@@ -81,6 +81,62 @@ fn a_mistyped_word_of_a_query_is_read_like_the_word_that_was_meant() {
 }
 
 #[test]
+fn a_query_finds_by_memory_alone_only_what_was_called_after_nearly_all_of_its_words() {
+    let tools = catalog();
+    let engine = Engine::build(&tools.iter().map(|(server, tool)| (*server, tool)).collect::<Vec<_>>(), None);
+    let recalled = |words: &[(&str, f32)]| -> Vec<Recalled> {
+        words
+            .iter()
+            .map(|(stem, weight)| Recalled { stem: (*stem).to_owned(), tool: 2, weight: *weight })
+            .collect()
+    };
+    let first =
+        |words| engine.search_recalling("zebra quux", 5, None, &recalled(words)).first().map(|hit| hit.tool);
+    assert_eq!(first(&[]), None);
+    assert_eq!(first(&[("zebra", 1.0)]), None, "half of the words");
+    assert_eq!(
+        first(&[("zebra", 0.5), ("quux", 0.5)]),
+        None,
+        "once, by a search before the one that was followed"
+    );
+    assert_eq!(first(&[("zebra", 1.0), ("quux", 1.0)]), Some(2));
+}
+
+#[test]
+fn a_query_that_is_the_name_of_one_tool_is_clear() {
+    let definitions = [
+        ("git", r#"{"name":"git_log","description":"Logs of git"}"#),
+        ("git", r#"{"name":"git_log_graph","description":"git log git log"}"#),
+        ("a", r#"{"name":"fetch","description":"Gets it"}"#),
+        ("b", r#"{"name":"fetch","description":"Gets it too"}"#),
+    ];
+    let tools = tools(&definitions);
+    let engine = Engine::build(&tools.iter().map(|(server, tool)| (*server, tool)).collect::<Vec<_>>(), None);
+    let first = |query| engine.search(query, 5, None).first().map(|hit| (hit.tool, hit.is_clear()));
+    assert_eq!(first("git_log"), Some((0, true)));
+    assert_eq!(first("git log graph"), Some((1, true)));
+    assert_eq!(first("fetch").map(|(_, clear)| clear), Some(false), "two tools have the name");
+    assert_eq!(first("b.fetch"), Some((3, true)));
+}
+
+#[test]
+fn a_command_that_is_the_name_of_a_tool_finds_it() {
+    let tools = tools(&[
+        ("everything", r#"{"name":"echo","description":"Says it again"}"#),
+        ("files", r#"{"name":"write_file","description":"Writes a file"}"#),
+        ("git", r#"{"name":"git_commit","description":"Commits changes"}"#),
+    ]);
+    let engine = Engine::build(&tools.iter().map(|(server, tool)| (*server, tool)).collect::<Vec<_>>(), None);
+    let found = |query| engine.search(query, 3, None).iter().map(|hit| hit.tool).collect::<Vec<_>>();
+    assert_eq!(found("echo hello").first(), Some(&0));
+    assert_eq!(found("tee notes").first(), Some(&1));
+    assert!(
+        !engine.search("git stash", 3, None).iter().any(|hit| hit.verdict == Verdict::Likely),
+        "no tool stashes"
+    );
+}
+
+#[test]
 fn a_query_of_names_alone_is_never_in_vain() {
     let tools = catalog();
     let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();

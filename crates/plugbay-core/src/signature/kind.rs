@@ -1,6 +1,6 @@
 //! What a parameter takes, in as few characters as tell it.
 
-use super::node::Node;
+use super::{node::Node, one_word};
 
 /// How deep objects are shown, and how much of them.
 const DEPTH: u32 = 2;
@@ -18,7 +18,13 @@ const LONGEST_KIND: usize = 400;
 
 /// Null is not worth a word where a parameter can be left out.
 pub(super) fn kind(schema: &Node<'_>, needed: bool) -> String {
-    told(schema, needed, DEPTH)
+    on_one_line(told(schema, needed, DEPTH))
+}
+
+/// A server's constants may stand on several lines, and a kind is shown as a part of one.
+fn on_one_line(kind: String) -> String {
+    let ends_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if kind.contains(ends_line) { kind.replace(ends_line, " ") } else { kind }
 }
 
 fn told(schema: &Node<'_>, needed: bool, depth: u32) -> String {
@@ -96,7 +102,8 @@ fn typed(name: &str, schema: &Node<'_>, depth: u32) -> String {
         "boolean" => "bool".to_owned(),
         "array" => array(schema, depth),
         "object" => object(schema, depth),
-        other => other.to_owned(),
+        known @ ("string" | "number" | "null") => known.to_owned(),
+        _ => "any".to_owned(),
     }
 }
 
@@ -131,7 +138,7 @@ fn object(schema: &Node<'_>, depth: u32) -> String {
         // Inside an object most is text, and goes without saying; further inside, names must do.
         let kind = if depth < DEPTH { String::new() } else { told(own, needed, depth - 1) };
         let kind = if kind.is_empty() || kind == "string" { String::new() } else { format!(": {kind}") };
-        shown.push(format!("{name}{mark}{kind}"));
+        shown.push(format!("{}{mark}{kind}", one_word(name)));
     }
     if members.len() > MEMBERS {
         shown.push("…".to_owned());

@@ -41,7 +41,7 @@ pub struct ToolIndex {
     index: Arc<Index>,
     length: OnceLock<usize>,
     /// The numbers of remembered tools that were looked for.
-    places: Mutex<HashMap<(String, String), Option<u32>>>,
+    places: Mutex<Places>,
 }
 
 /// The index of one catalog: the same for all hosts, whatever names they know its tools by. It is made when it
@@ -72,6 +72,18 @@ struct MadePart {
     counts: Vec<u32>,
     segment: Arc<Segment>,
 }
+
+/// Where remembered tools are.
+#[derive(Debug, Default)]
+struct Places {
+    /// By their servers and names.
+    by_name: HashMap<(String, String), Option<u32>>,
+    /// Of servers that have some no more.
+    by_definition: HashMap<ServerName, Definitions>,
+}
+
+/// The tools of one server by the hash of their definition; `None` for one that several have.
+type Definitions = HashMap<u64, Option<u32>>;
 
 /// The tools of a server, and what decides which of them are found and by which words.
 #[derive(Debug, Clone)]
@@ -231,28 +243,41 @@ impl ToolIndex {
     fn place(&self, made: &Made, tool: &Remembered) -> Option<u32> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (tool.server.clone(), tool.tool.clone());
-        if let Some(place) = places.get(&key) {
+        if let Some(place) = places.by_name.get(&key) {
             return *place;
         }
-        let place = self.look_for(made, tool);
-        if places.len() == MOST_PLACES {
-            places.clear();
+        let place = self.look_for(made, tool, &mut places.by_definition);
+        if places.by_name.len() == MOST_PLACES {
+            places.by_name.clear();
         }
-        places.insert(key, place);
+        places.by_name.insert(key, place);
         place
     }
 
-    fn look_for(&self, made: &Made, tool: &Remembered) -> Option<u32> {
+    fn look_for(
+        &self,
+        made: &Made,
+        tool: &Remembered,
+        by_definition: &mut HashMap<ServerName, Definitions>,
+    ) -> Option<u32> {
         let server = ServerName::parse(&tool.server).ok()?;
         let range = made.range(&server)?;
-        let is = |number: u32, is_it: &dyn Fn(&Found) -> bool| {
-            self.names.numbered(&server, number - range.start).is_some_and(is_it)
-        };
-        let named = range.clone().find(|number| is(*number, &|found| found.target.tool == tool.tool));
-        named.or_else(|| {
-            let same = |found: &Found| definition_hash(&found.tool) == tool.definition;
-            range.clone().find(|number| is(*number, &same))
-        })
+        let found = |number: u32| self.names.numbered(&server, number - range.start);
+        let is_named = |number: &u32| found(*number).is_some_and(|found| found.target.tool == tool.tool);
+        if let Some(named) = range.clone().find(is_named) {
+            return Some(named);
+        }
+        let definitions = by_definition.entry(server.clone()).or_insert_with(|| {
+            let mut definitions = Definitions::default();
+            // One without a description may be any.
+            let described = |number: &u32| found(*number).filter(|found| found.tool.description().is_some());
+            for (number, found) in range.clone().filter_map(|number| Some((number, described(&number)?))) {
+                let same = definitions.entry(definition_hash(&found.tool)).or_insert(Some(number));
+                *same = same.filter(|first| *first == number);
+            }
+            definitions
+        });
+        definitions.get(&tool.definition).copied().flatten()
     }
 
     /// What was found in which words, and what meaning added.

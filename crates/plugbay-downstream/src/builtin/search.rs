@@ -165,14 +165,20 @@ fn found(
     let local = search(request.limit);
     let Ranked { hits, clear, poor } = ranking::merge(request, snapshot, names, &local);
     let hits: Vec<&Found> = hits.into_iter().map(|(found, _)| found).collect();
+    let further: Vec<&Found> = if poor {
+        let hits = search(request.limit + reply::FURTHER).into_iter().skip(request.limit);
+        hits.map(|(found, _)| found).collect()
+    } else {
+        Vec::new()
+    };
     if let Some(searches) = searches {
-        searches.searched(session.gateway().principal.session, query, hits.iter().copied());
+        let shown = hits.iter().chain(&further).copied();
+        searches.searched(session.gateway().principal.session, query, shown);
     }
     let skills = snapshot.resources.skills.found(&request.query, request.server.as_ref(), table);
     let skills = skill_lines(skills.into_iter());
     let reply = if poor {
-        let further = search(request.limit + reply::FURTHER).into_iter().skip(request.limit);
-        let further = reply::further(further.map(|(found, _)| found.exposed.as_str()));
+        let further = reply::further(further.iter().map(|found| found.exposed.as_str()));
         format!("{}\n{}{further}", reply::NONE_FITS, lines(snapshot, &hits, false, detail))
     } else if !hits.is_empty() {
         lines(snapshot, &hits, clear, detail)
