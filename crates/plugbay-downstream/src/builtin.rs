@@ -318,7 +318,7 @@ fn sendable(arguments: Bytes) -> Result<Bytes, String> {
 fn agent_request(request: &Request) -> Result<AgentRequest, String> {
     let arguments = Arguments::of(request);
     let text = |key, limit| arguments.text_within(key, limit).map_err(|too_long| too_long.to_string());
-    let missing = || "\"query\" is missing: say what you want done".to_owned();
+    let missing = || arguments.missing("query", "say what you want done");
     let query = text("query", size_limit::REQUEST)?.ok_or_else(missing)?;
     Ok(AgentRequest { query, server: text("server", size_limit::NAME)? })
 }
@@ -334,6 +334,9 @@ fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
     if let Spelled::Several(candidates) = snapshot.names.spelled(name) {
         let candidates = candidates.iter().map(|found| found.exposed.clone()).collect();
         return Refusal::Ambiguous { name: name.to_owned(), candidates }.message();
+    }
+    if BuiltinTool::named(name).is_some() {
+        return format!("{name} is a tool of plugbay itself: call it directly");
     }
     let alike = snapshot.names.nearest(name).into_iter().filter_map(|name| snapshot.names.get(name));
     let mut nearest: Vec<&Found> = alike.collect();

@@ -1,6 +1,6 @@
 //! What models are told of servers that cannot be used, and of a configuration that cannot.
 
-use std::{borrow::Cow, fmt::Write};
+use std::{borrow::Cow, collections::BTreeSet, fmt::Write};
 
 use super::{BuiltinTool, Problem, Snapshot, View, instructions::shortened};
 use crate::{exposure::Mode, failure::Failure, name::ServerName};
@@ -73,25 +73,38 @@ fn why_nothing(snapshot: &Snapshot) -> Option<String> {
 }
 
 /// Problems, failures and missing tools that explain a search: all of them if it found nothing that fits, else of the servers
-/// that it names.
-pub fn beside_search(snapshot: &Snapshot, query: &str, found_nothing: bool) -> Vec<String> {
+/// that it names. Of servers whose tools are `shown`, why calls of them would fail.
+pub fn beside_search(
+    snapshot: &Snapshot,
+    query: &str,
+    found_nothing: bool,
+    shown: &BTreeSet<&ServerName>,
+) -> Vec<String> {
     let words: Vec<String> = words(query).collect();
     let is_named = |server: &ServerName| self::words(server.as_str()).all(|word| words.contains(&word));
-    let failed = failed(snapshot).filter(|(server, _)| found_nothing || is_named(server));
-    let failed = failed.map(|(server, failure)| reason(server, failure));
+    let all: Vec<_> = failed(snapshot).collect();
+    let (told, others): (Vec<_>, Vec<_>) =
+        all.iter().partition(|(server, _)| is_named(server) || found_nothing && all.len() == 1);
+    let failing = shown.iter().filter_map(|server| Some((*server, &**snapshot.catalog.failure(server)?)));
+    let reasons = told.into_iter().chain(failing).map(|(server, failure)| reason(server, failure));
+    let others: Vec<&ServerName> =
+        others.into_iter().filter(|_| found_nothing).map(|(server, _)| server).collect();
+    let others = (!others.is_empty())
+        .then(|| format!("tools of {} are missing: gateway_status says why", names(&others)));
     let problems = snapshot.layout.problems.iter().filter(|problem| found_nothing && problem.urgent);
     let waiting = unlisted(snapshot, |server| {
         (found_nothing || is_named(server)) && failed_unlisted(snapshot, server).is_none()
     });
-    let waiting =
-        (!waiting.is_empty()).then(|| format!("tools of {} are missing: not listed yet", names(&waiting)));
-    let mut reasons: Vec<String> =
-        problems.map(|problem| format!("problem: {problem}")).chain(failed).chain(waiting).collect();
-    if let more @ 1.. = reasons.len().saturating_sub(MOST_REASONS) {
-        reasons.truncate(MOST_REASONS);
-        reasons.push(format!("and {more} more: see gateway_status"));
+    let waiting = (!waiting.is_empty()).then(|| {
+        format!("tools of {} are missing: not listed yet, search again in a few seconds", names(&waiting))
+    });
+    let problems = problems.map(|problem| format!("problem: {problem}"));
+    let mut notes: Vec<String> = problems.chain(reasons).chain(others).chain(waiting).collect();
+    if let more @ 1.. = notes.len().saturating_sub(MOST_REASONS) {
+        notes.truncate(MOST_REASONS);
+        notes.push(format!("and {more} more: see gateway_status"));
     }
-    reasons
+    notes
 }
 
 /// Why a server has no tools: it has failed before it ever listed them.

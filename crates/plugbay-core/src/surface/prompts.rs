@@ -62,7 +62,7 @@ impl BuiltinPrompt {
             Self::Activate | Self::Deactivate => {
                 format!("Call {} with the name {wanted:?}, and tell me what came of it.", self.tool().name())
             }
-            Self::Search => format!("Tell me briefly which of these MCP tools I want:\n\n{wanted}"),
+            Self::Search => format!("Tell me briefly which MCP tool I want, if there is one:\n\n{wanted}"),
         }
     }
 

@@ -45,6 +45,16 @@ impl<'a> Arguments<'a> {
         string_value(self.raw(key)?).map(Cow::into_owned).filter(|text| !text.trim().is_empty())
     }
 
+    /// Why there is no text below a key, and what it should say.
+    pub(super) fn missing(&self, key: &str, what: &str) -> String {
+        match self.raw(key) {
+            Some(value) if !value.starts_with(b"\"") && value != b"null" => {
+                format!("{key:?} must be a text: {what}")
+            }
+            _ => format!("{key:?} is missing: {what}"),
+        }
+    }
+
     /// A text that is no longer than this.
     pub(super) fn text_within(&self, key: &'static str, limit: usize) -> Result<Option<String>, TooLong> {
         // An escaped character takes up to six bytes for each that it is.

@@ -45,7 +45,8 @@ pub(super) fn serve(context: RequestContext<'_>) {
             return context.text_made(is_large, move |_| Ok(all_of(&server, &snapshot, limit, detail)));
         }
         (None, None) => {
-            return context.text(&Err("\"query\" is missing: say what the tool should do".to_owned()));
+            let missing = arguments.missing("query", "say what the tool should do");
+            return context.text(&Err(missing));
         }
     };
     let searched = snapshot.clone();
@@ -187,8 +188,9 @@ fn found(
     } else {
         "No tool found.".to_owned()
     };
-    let notes =
-        beside_search(snapshot, &request.query, (poor || hits.is_empty()) && request.server.is_none());
+    let is_vain = (poor || hits.is_empty()) && request.server.is_none();
+    let servers = hits.iter().map(|found| &found.target.server).collect();
+    let notes = beside_search(snapshot, &request.query, is_vain, &servers);
     [vec![reply], skills, notes].concat().join("\n")
 }
 
@@ -197,10 +199,10 @@ fn skill_lines<'a>(skills: impl Iterator<Item = &'a Skill>) -> Vec<String> {
 }
 
 fn nothing(snapshot: &Snapshot, request: &RankRequest) -> String {
-    let servers: Vec<&str> = match &request.server {
-        Some(server) => vec![server.as_str()],
-        None => snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect(),
-    };
+    if let Some(server) = &request.server {
+        return format!("{server} has no tool for that. Without `server`, all servers are searched.");
+    }
+    let servers: Vec<&str> = snapshot.catalog.iter().map(|(server, _)| server.as_str()).collect();
     reply::nothing(&request.query, &servers)
 }
 

@@ -1,6 +1,6 @@
 //! `plugbay search`: finds tools in the cache by what they do.
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use plugbay_core::{
     search::{
@@ -43,7 +43,7 @@ pub struct SearchArgs {
     #[arg(long)]
     explain: bool,
     /// Show what is remembered of this project's searches: which words led to which tools.
-    #[arg(long, conflicts_with_all = ["query", "explain", "server"])]
+    #[arg(long, conflicts_with_all = ["query", "explain", "limit"])]
     learned: bool,
 }
 
@@ -66,7 +66,26 @@ pub struct Results {
 /// What is remembered of a project's searches.
 #[derive(Debug, Serialize)]
 pub struct Memory {
-    pub tools: Vec<Remembered>,
+    pub tools: Vec<Learned>,
+}
+
+/// The words after which a tool was called.
+#[derive(Debug, Serialize)]
+pub struct Learned {
+    pub server: String,
+    /// The server's own name for it.
+    pub tool: String,
+    /// Without their endings, with what they count.
+    pub words: BTreeMap<String, f32>,
+}
+
+impl Memory {
+    fn of(memory: SearchMemory, server: Option<&str>) -> Self {
+        let all: Vec<Remembered> = memory.into();
+        let wanted = all.into_iter().filter(|tool| server.is_none_or(|server| tool.server == server));
+        let learned = |Remembered { server, tool, words, .. }| Learned { server, tool, words };
+        Self { tools: wanted.map(learned).collect() }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -84,7 +103,11 @@ pub struct Row {
 pub async fn search(context: &Context, args: &SearchArgs) -> Result<ExitCode, CommandError> {
     let memory = MemoryFile::of(&context.environment.project, context.environment.cache_folder.as_deref());
     if args.learned {
-        context.output.show(&Memory { tools: memory.read().into() });
+        let learned = Memory::of(memory.read(), args.server.as_deref());
+        context.output.show(&learned);
+        if !learned.tools.is_empty() {
+            context.output.note("words have no endings; a call counts 1, and half after 30 days".to_owned());
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let (query, limit) = (args.query.join(" "), args.limit.into());
@@ -116,8 +139,9 @@ pub async fn search(context: &Context, args: &SearchArgs) -> Result<ExitCode, Co
         context.output.note(format!("the cache has no tools of {these}; `plugbay list` starts every server"));
     }
     if !found && !as_json {
-        return Err(CommandError::failed(format!("no tool fits {query:?}"))
-            .hint("describe what the tool should do with a verb and an object: \"create issue\""));
+        return Err(CommandError::failed(format!("no tool fits {query:?}")).hint(
+            "describe what the tool should do with a verb and an object, in English: \"create issue\"",
+        ));
     }
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

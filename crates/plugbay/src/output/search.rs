@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use plugbay_core::search::{Explanation, Field, Match, Relation, memory::Remembered};
+use plugbay_core::search::{Explanation, Field, Match, Relation};
 
 use super::{Style, View, one_line, table::cut};
 use crate::commands::{
     forget::Forgotten,
-    search::{Memory, Results},
+    search::{Learned, Memory, Results},
 };
 
 const INDENT: &str = "      ";
@@ -37,10 +37,10 @@ impl View for Memory {
         if self.tools.is_empty() {
             return "nothing is remembered of searches in this project\n".to_owned();
         }
-        let line = |tool: &Remembered| {
+        let line = |tool: &Learned| {
             let words: Vec<String> =
                 tool.words.iter().map(|(word, weight)| format!("{word} {weight:.1}")).collect();
-            one_line(&format!("{} {}: {}", tool.server, tool.tool, words.join(", "))) + "\n"
+            one_line(&format!("{}.{}: {}", tool.server, tool.tool, words.join(", "))) + "\n"
         };
         self.tools.iter().map(line).collect()
     }

@@ -1,5 +1,7 @@
 //! What hosts see of a configuration with problems, and of servers that have failed.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 const TOOL: &str = r#"{"name":"x"}"#;
@@ -121,13 +123,21 @@ fn a_failed_server_without_known_tools_says_so_where_its_tools_would_be() {
     // The list was the same before the failure.
     assert_eq!(beside.listing.tools, snapshot(&working, layout).listing.tools);
 
-    let notes = |query: &str, nothing| beside_search(&beside, query, nothing).join("\n");
+    let notes = |query: &str, nothing| beside_search(&beside, query, nothing, &BTreeSet::new()).join("\n");
     let reason = "git-hub does not work: exited with code 1";
     assert_eq!(
         (notes("mend x", true).as_str(), notes("an issue of Git Hub", false).as_str()),
         (reason, reason)
     );
     assert_eq!(notes("an issue of git", false), "");
+
+    let several =
+        ["c", "d"].iter().fold(broken, |catalog, server| failed(&catalog, server, "exited with code 1"));
+    let several = snapshot(&several, with_servers(Mode::Search, &["git-hub", "c", "d", "e"]));
+    let notes = beside_search(&several, "an issue of git hub", true, &BTreeSet::new());
+    let others = "tools of c, d are missing: gateway_status says why";
+    let waiting = "tools of e are missing: not listed yet, search again in a few seconds";
+    assert_eq!(notes, [reason, others, waiting], "the server that is named has a reason of its own");
 }
 
 #[test]
@@ -138,7 +148,9 @@ fn a_failure_of_a_server_with_known_tools_does_not_change_the_list_or_the_instru
         let after = snapshot(&failed(&working, "a", "exited"), layout);
         assert_eq!(before.listing.tools, after.listing.tools);
         assert_eq!(told(&before, LONGEST_INSTRUCTIONS), told(&after, LONGEST_INSTRUCTIONS));
-        assert!(beside_search(&after, "a", true).is_empty());
+        let a = after.servers();
+        assert!(beside_search(&after, "a", true, &BTreeSet::new()).is_empty());
+        assert_eq!(beside_search(&after, "x", false, &a.iter().collect()), ["a does not work: exited"]);
     }
 }
 
