@@ -1,5 +1,6 @@
 //! Search: finds tools by words, weighted by the field they stand in, and by embeddings from a small table.
 
+mod choices;
 mod dictionary;
 mod document;
 mod embeddings;
@@ -12,6 +13,7 @@ pub mod memory;
 mod postings;
 mod query;
 pub mod ranking;
+mod reader;
 pub mod reply;
 mod scratch;
 mod segment;
@@ -61,14 +63,7 @@ const SMALL_CATALOG: usize = 1024;
 /// The least cosine of a tool that shares no word with the query; and where no tool shares one.
 const FAINT: f32 = 0.25;
 const STRONG: f32 = 0.4;
-/// A tool with another's name scores like it; one of each comes first.
-const TWIN: f32 = 0.8;
 const CANDIDATES: usize = 50;
-/// Of the hits that are shown, so many may be copies of one tool on other servers: a user with two accounts has two.
-const COPIES: usize = 2;
-/// Of the hits that are shown, so many may be of one server while another's score at least this share of theirs.
-const OF_ONE_SERVER: usize = 3;
-const NEARLY: f32 = 0.75;
 /// What a remembered word counts, and how soon more uses of it stop counting.
 const REMEMBERED: f32 = 0.6;
 const REMEMBERED_SATURATION: f32 = 1.2;
@@ -419,49 +414,6 @@ impl Engine {
             hit.score = (1.0 - share) * hit.score / whole + share * cosine;
             named || cosine >= enough
         });
-    }
-
-    /// Five hits should be five choices: what is nearly the same as a better hit goes behind the others.
-    fn one_of_each_first(&self, hits: &mut Vec<Hit>) {
-        let mut seen: Vec<Hit> = Vec::with_capacity(hits.len());
-        let mut twins: Vec<u32> = Vec::with_capacity(hits.len());
-        let mut again = Vec::new();
-        for hit in hits.drain(..) {
-            let twin = self.index.twin(hit.tool);
-            let is_same = |(other, score): (&u32, f32)| *other == twin && hit.score >= score * TWIN;
-            if twins.iter().zip(seen.iter().map(|other| other.score)).any(is_same)
-                || seen.len() < SHOWN && self.is_one_copy_more(&hit, &seen)
-            {
-                again.push(hit);
-            } else {
-                seen.push(hit);
-                twins.push(twin);
-            }
-        }
-        hits.extend(seen);
-        hits.extend(again);
-        self.others_among_the_first(hits);
-    }
-
-    /// Whether there are copies enough of a tool before it.
-    fn is_one_copy_more(&self, hit: &Hit, before: &[Hit]) -> bool {
-        before.iter().filter(|other| self.index.are_copies(hit.tool, other.tool)).count() >= COPIES
-    }
-
-    /// Where one server has all of the first hits, another's that scores nearly as well takes the last place.
-    fn others_among_the_first(&self, hits: &mut [Hit]) {
-        let Some((first, behind)) = hits.split_at_mut_checked(SHOWN) else { return };
-        let server = self.index.server(first[0].tool);
-        let mut last = SHOWN;
-        let is_other = |hit: &Hit| self.index.server(hit.tool) != server;
-        while last > OF_ONE_SERVER && !first[..last].iter().any(is_other) {
-            let enough = first[last - 1].score * NEARLY;
-            let Some(other) = behind.iter().position(|hit| is_other(hit) && hit.score >= enough) else {
-                return;
-            };
-            std::mem::swap(&mut first[last - 1], &mut behind[other]);
-            last -= 1;
-        }
     }
 }
 

@@ -1,0 +1,56 @@
+//! Five hits should be five choices: what is nearly the same as a better hit goes behind the others.
+
+use super::{Engine, Hit, judge::SHOWN};
+
+/// A tool with another's name scores like it; one of each comes first.
+const TWIN: f32 = 0.8;
+/// Of the hits that are shown, so many may be copies of one tool on other servers: a user with two accounts has two.
+const COPIES: usize = 2;
+/// Of the hits that are shown, so many may be of one server while another's score at least this share of theirs.
+const OF_ONE_SERVER: usize = 3;
+const NEARLY: f32 = 0.75;
+
+impl Engine {
+    /// Puts hits that are nearly the same as a better one behind the others.
+    pub(super) fn one_of_each_first(&self, hits: &mut Vec<Hit>) {
+        let mut seen: Vec<Hit> = Vec::with_capacity(hits.len());
+        let mut twins: Vec<u32> = Vec::with_capacity(hits.len());
+        let mut again = Vec::new();
+        for hit in hits.drain(..) {
+            let twin = self.index.twin(hit.tool);
+            let is_same = |(other, score): (&u32, f32)| *other == twin && hit.score >= score * TWIN;
+            if twins.iter().zip(seen.iter().map(|other| other.score)).any(is_same)
+                || seen.len() < SHOWN && self.is_one_copy_more(&hit, &seen)
+            {
+                again.push(hit);
+            } else {
+                seen.push(hit);
+                twins.push(twin);
+            }
+        }
+        hits.extend(seen);
+        hits.extend(again);
+        self.others_among_the_first(hits);
+    }
+
+    /// Whether there are copies enough of a tool before it.
+    fn is_one_copy_more(&self, hit: &Hit, before: &[Hit]) -> bool {
+        before.iter().filter(|other| self.index.are_copies(hit.tool, other.tool)).count() >= COPIES
+    }
+
+    /// Where one server has all of the first hits, another's that scores nearly as well takes the last place.
+    fn others_among_the_first(&self, hits: &mut [Hit]) {
+        let Some((first, behind)) = hits.split_at_mut_checked(SHOWN) else { return };
+        let server = self.index.server(first[0].tool);
+        let mut last = SHOWN;
+        let is_other = |hit: &Hit| self.index.server(hit.tool) != server;
+        while last > OF_ONE_SERVER && !first[..last].iter().any(is_other) {
+            let enough = first[last - 1].score * NEARLY;
+            let Some(other) = behind.iter().position(|hit| is_other(hit) && hit.score >= enough) else {
+                return;
+            };
+            std::mem::swap(&mut first[last - 1], &mut behind[other]);
+            last -= 1;
+        }
+    }
+}
