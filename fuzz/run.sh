@@ -7,7 +7,7 @@ seconds=${1:-600}
 [ $# -gt 0 ] && shift
 gateway="challenge request_state config cache expand sandbox"
 if [ $# -eq 0 ]; then
-    set -- framer head members sse schema repair names globs hosts edits answers requests bridge text outline shape references
+    set -- framer head members sse schema repair names globs hosts edits answers requests bridge text outline shape references search
     for target in $gateway; do set -- "$@" "$target"; done
 fi
 failed=""
