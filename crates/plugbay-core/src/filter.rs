@@ -1,4 +1,5 @@
-//! jq filters as the rest of the program sees them: a filter with its input, the values that come out, and why none do.
+//! jq filters as the rest of the program sees them: a filter and its input, its output values, and why there
+//! are none.
 
 use std::{fmt, pin::Pin};
 
@@ -25,7 +26,7 @@ pub struct FilterOutput {
 /// Why a filter gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// The filter is wrong, does not fit its input, or takes too long or too much: the model can mend it.
+    /// The filter is wrong, does not fit its input, or takes too long or too much: the model can correct it.
     #[error("{0}")]
     Wrong(String),
     /// Filters cannot be run here, or not now.

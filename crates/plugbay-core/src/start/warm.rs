@@ -1,4 +1,4 @@
-//! Which servers start with the gateway, and which wait for their first use.
+//! Decides which servers start with the gateway, and which wait for their first use.
 
 use std::time::Duration;
 
