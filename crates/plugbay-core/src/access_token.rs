@@ -50,7 +50,7 @@ pub struct ScopeRule {
 }
 
 impl ScopeRules {
-    /// All scopes that mean something here, each once.
+    /// All scopes that have a meaning here, each once.
     pub fn supported(&self) -> Vec<&str> {
         distinct(self.required.iter().chain(self.rules.iter().map(|rule| &rule.scope)))
     }

@@ -22,7 +22,7 @@ pub struct Conversation {
     /// How many tools it uses, of how many servers.
     pub tools: usize,
     pub servers: usize,
-    /// What a call and its result add to the context.
+    /// How many tokens a call and its result add to the context.
     pub result: usize,
     /// The model's provider remembers the beginning of the last request, and charges little for it.
     pub cached: bool,
@@ -65,7 +65,7 @@ pub struct Sizes {
     pub tools: usize,
     /// The tokens of all definitions together.
     pub tokens: usize,
-    /// What all servers say of themselves, in bytes.
+    /// The length of all that servers say of themselves, in bytes.
     pub words: usize,
 }
 
@@ -172,7 +172,7 @@ struct Shape {
     mode: Mode,
     first: usize,
     extra_turns: usize,
-    /// What each of these turns adds to the context.
+    /// How many tokens each of these turns adds to the context.
     reply: usize,
     /// The list of tools changes in these turns, so that the provider remembers nothing.
     changes_list: bool,
@@ -268,7 +268,7 @@ fn lines(sizes: Sizes, longest: usize) -> usize {
     (LINE * sizes.servers).min(LONGEST_INSTRUCTIONS).min(longest) / BYTES_PER_TOKEN
 }
 
-/// What our own tools cost in one turn.
+/// The cost of our own tools in one turn.
 pub(crate) fn builtin_tokens(tools: &[BuiltinTool]) -> usize {
     tools.iter().map(|own| estimate_definition(own.definition().as_bytes())).sum()
 }

@@ -34,7 +34,7 @@ use crate::{
     wire::{Cursor, Framing, Members, ScanError, Span, Walk, string_value},
 };
 
-/// All servers at one moment. Changes make a new one.
+/// All servers at one moment. Each change makes a new catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     servers: BTreeMap<ServerName, Arc<Entry>>,
@@ -125,14 +125,14 @@ impl From<Era> for Dialect {
     }
 }
 
-/// Something that happened to the catalog.
+/// An event that changes the catalog.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// The server has answered with all it has.
     Listed(ServerName, Arc<Offer>),
     /// From the cache: known, but not seen yet.
     Remembered(ServerName, Arc<Offer>),
-    /// What is known of its lists for other kinds of hosts.
+    /// The known lists of the server for other kinds of hosts.
     Varied(ServerName, Arc<Variants>),
     /// The server failed; what it offered stays, marked stale.
     Failed(ServerName, Arc<Failure>),
@@ -240,7 +240,7 @@ impl Catalog {
 }
 
 impl Entry {
-    /// What hosts of this kind see, and whether that is certain or will not become so.
+    /// The offer that hosts of this kind see, and whether that is certain or will not become certain.
     pub fn offer_for(&self, host: &Declaration) -> (Arc<Offer>, bool) {
         match &self.variants {
             Some(variants) => variants.offer_for(&self.offer, host),

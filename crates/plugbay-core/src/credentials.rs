@@ -93,7 +93,7 @@ pub enum Verdict {
 /// A login that is under way.
 #[derive(Debug, Clone)]
 pub struct LoginOffer {
-    /// Where the user logs in: to be shown to the user and opened in a browser.
+    /// The page on which the user logs in: to be shown to the user and opened in a browser.
     pub url: String,
     /// Names this login to hosts.
     pub id: String,
@@ -120,7 +120,7 @@ pub enum CredentialSource {
 pub struct HeadersCommand {
     pub program: String,
     pub args: Vec<String>,
-    /// Where it starts.
+    /// The folder in which it starts.
     pub folder: Option<PathBuf>,
     /// The command as shown to the user, without the values of variables.
     pub written: String,

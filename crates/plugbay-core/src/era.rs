@@ -232,8 +232,8 @@ const RENUMBERED: [Renumbering; 5] = [
     Renumbering { era: Era::Legacy, code: b"-32022", said: b"-32000", missing_resource: false },
 ];
 
-/// Where a server's error has a code that means something else in the other era, and the code to put there.
-/// `of_reading`: it answers `resources/read`.
+/// The place of an error code that means something else in the other era, and the code to put there.
+/// `of_reading`: the error answers `resources/read`.
 pub fn renumbered(bytes: &[u8], head: &Head, era: Era, of_reading: bool) -> Option<(Span, &'static [u8])> {
     let (Kind::Error { .. }, Some(error)) = (&head.kind, &head.payload) else { return None };
     let code = Members::find(bytes, error, "code")?;

@@ -60,7 +60,7 @@ pub struct Call {
     pub task_role: TaskRole,
 }
 
-/// What ends a call.
+/// The end of a call.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// The server's response as it came. `head` tells where its id and payload are.
@@ -136,7 +136,7 @@ pub enum SubscriptionTarget {
     Task(Bytes),
 }
 
-/// What ends a server request.
+/// The end of a server request.
 #[derive(Debug)]
 pub enum Reply {
     /// The host's response as it came.
@@ -199,8 +199,8 @@ impl fmt::Debug for Warmed {
     }
 }
 
-/// A change of a server's lists on its way to hosts: the server has announced it, and nobody has the new lists
-/// yet. Dropped when hosts can see them, or when there is nothing to see.
+/// A change of a server's lists on its way to hosts: the server has announced it, and nobody has the new
+/// lists yet. Dropped when hosts can see them, or when there is nothing to see.
 #[derive(Default)]
 pub struct ListChange(Mutex<Vec<Box<dyn Send>>>);
 
@@ -297,7 +297,7 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
         Extensions::default()
     }
 
-    /// From which level on log messages are wanted; `None` leaves it to the server.
+    /// The lowest level of log messages that are wanted; `None` leaves it to the server.
     fn log_level(&self) -> Option<Level> {
         None
     }

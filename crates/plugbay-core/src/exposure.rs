@@ -37,16 +37,16 @@ pub struct Exposure {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// In the list.
+    /// Tools are in the list.
     #[default]
     All,
-    /// Behind the tools that find, describe and call them.
+    /// Tools are behind other tools that find, describe and call them.
     Search,
-    /// In the list once they have been switched on.
+    /// Tools are in the list once they have been switched on.
     Activate,
-    /// Behind one tool for the whole server.
+    /// Tools are behind one tool for the whole server.
     Suite,
-    /// Behind a tool that runs scripts, and one that finds tools for them.
+    /// Tools are behind a tool that runs scripts, and one that finds tools for them.
     Code,
 }
 

@@ -1,4 +1,4 @@
-//! What went wrong with a server, with what its user can do about it.
+//! Failures of servers, with what their user can do about them.
 
 use std::{fmt, sync::Arc, time::Duration};
 

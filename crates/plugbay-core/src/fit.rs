@@ -25,11 +25,11 @@ pub enum Threshold {
 /// How the user wants large results of one server to be answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResultRules {
-    /// For all tools; `None`: as it fits the host.
+    /// The threshold for all tools; `None`: as it fits the host.
     pub threshold: Option<Threshold>,
-    /// For tools by pattern: the first that matches counts.
+    /// Thresholds for tools by pattern: the first that matches counts.
     pub tools: Vec<(Patterns, Threshold)>,
-    /// Also for tools that the host has in its list, whose results else stay as they are.
+    /// The rules also apply to tools that the host has in its list, whose results else stay as they are.
     pub listed: bool,
 }
 

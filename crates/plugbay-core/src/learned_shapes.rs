@@ -67,7 +67,7 @@ struct Learned {
 }
 
 impl Default for LearnedShapes {
-    /// Nothing is kept.
+    /// Shapes of which nothing is stored.
     fn default() -> Self {
         Self::new(Box::new(|_| Stored::new()))
     }

@@ -38,7 +38,7 @@ pub enum State {
     Idle,
     Warming,
     Ready {
-        /// Since when nobody has used it.
+        /// The last time at which it was used.
         idle_since: Instant,
     },
     Error {
@@ -133,7 +133,7 @@ impl Lifecycle {
         None
     }
 
-    /// Notes whether this user has the server's tools listed. If nobody has any more, it is unused from now on.
+    /// Notes whether this user has the server's tools listed. When nobody has, it is unused from now on.
     pub fn held(&mut self, user: u64, held: bool, now: Instant) {
         let changed = if held { self.holders.insert(user) } else { self.holders.remove(&user) };
         if changed {
@@ -190,8 +190,8 @@ impl Lifecycle {
         }
     }
 
-    /// Returns what is due. A server that is `busy` is in use: calls are in flight, however long they take. So is
-    /// one that is held.
+    /// Returns what is due. A server that is `busy` is in use: calls are in flight, however long they take.
+    /// So is one that is held.
     pub fn tick(&mut self, now: Instant, busy: bool) -> Option<Due> {
         if self.next_tick().is_none_or(|due| now < due) {
             return None;
@@ -210,7 +210,8 @@ impl Lifecycle {
         }
     }
 
-    /// The pause before the next retry: doubles with each failure up to the longest, and varies by up to a quarter.
+    /// The pause before the next retry. It doubles with each failure up to the longest, and varies by up to a
+    /// quarter.
     fn pause(&mut self) -> Duration {
         let doubled = self.patience.first_retry.saturating_mul(1 << (self.failures - 1).min(20));
         let pause = doubled.min(self.patience.last_retry);

@@ -68,7 +68,7 @@ pub struct Reference {
     pub handle: Handle,
     /// The jq filter that is applied to the result; `None` for the text of the result.
     pub filter: Option<String>,
-    /// Where it stands, for messages: `arguments.entities[0].text`.
+    /// Its place, for messages: `arguments.entities[0].text`.
     pub place: String,
 }
 
@@ -119,7 +119,7 @@ enum Step {
 struct Search<'a> {
     message: &'a [u8],
     cursor: Cursor<'a>,
-    /// From the outermost value to this one.
+    /// The steps from the outermost value to the current one.
     steps: Vec<Step>,
     found: Vec<Reference>,
 }

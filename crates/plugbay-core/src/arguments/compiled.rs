@@ -85,7 +85,7 @@ pub(super) enum Additional {
 #[derive(Default)]
 struct Compiler<'v> {
     ids: HashMap<*const Value, NodeId>,
-    /// In the order of their ids.
+    /// The schemas that were found, in the order of their ids.
     found: Vec<&'v Value>,
 }
 

@@ -53,7 +53,7 @@ pub struct CheckedArguments<'a> {
 /// One repair of arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// Where: `filter.tags[0]`; empty for the arguments as a whole.
+    /// The place, such as `filter.tags[0]`; empty for the arguments as a whole.
     #[serde(rename = "at")]
     pub place: String,
     #[serde(rename = "was")]

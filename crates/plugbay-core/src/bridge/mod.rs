@@ -60,7 +60,7 @@ enum RequestKind {
     Listen { message: Bytes, acknowledged: bool, swallow: bool },
 }
 
-/// What becomes of a message of a daemon.
+/// The receiver of a daemon's message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The host gets it.

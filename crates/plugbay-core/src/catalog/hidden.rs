@@ -23,7 +23,7 @@ pub struct HiddenText {
 /// A definition with hidden characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenPlace {
-    /// What it is, and its name: `tool echo`.
+    /// The kind of the definition, and its name: `tool echo`.
     pub what: String,
     /// The kinds of characters that were taken out.
     pub stripped: HiddenKinds,

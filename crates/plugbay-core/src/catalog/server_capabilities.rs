@@ -19,7 +19,7 @@ pub struct ServerCapabilities {
     pub prompts: bool,
     pub completions: bool,
     pub logging: bool,
-    /// May answer a tool's call by a task.
+    /// May answer a tool's call with a task.
     pub tasks: bool,
     /// Two capabilities that only legacy servers declare separately.
     pub tasks_list: bool,

@@ -21,7 +21,7 @@ pub struct Tools(Arc<Shared>);
 
 struct Shared {
     made: OnceLock<Vec<Tool>>,
-    /// Where they come from, if they were remembered.
+    /// The source that they are read from, if they were remembered.
     source: Option<Box<dyn ToolSource>>,
     /// Tools of a source have one from the beginning.
     brief: OnceLock<ToolsBrief>,
@@ -66,7 +66,7 @@ pub trait ToolSource: Send + Sync {
     /// Whether their search index was stored with them, as that of this server.
     fn have_index(&self, server: &ServerName) -> bool;
 
-    /// That index, as it was saved; `None` also if it is damaged.
+    /// The stored index, as it was saved; `None` also if it is damaged.
     fn index(&self, server: &ServerName) -> Option<Bytes>;
 }
 
@@ -114,12 +114,12 @@ impl Tools {
         self.0.brief.get_or_init(|| ToolsBrief::of(self))
     }
 
-    /// What the server is for, gathered from the names of its tools.
+    /// The summary: what the server is for, gathered from the names of its tools.
     pub fn summary(&self) -> &str {
         self.0.summary.get_or_init(|| summary(self.names().iter().map(AsRef::as_ref)))
     }
 
-    /// What to save, so that it is known before they are read the next time.
+    /// The brief to save, so that it is known before they are read the next time.
     pub fn brief_to_save(&self) -> ToolsBrief {
         ToolsBrief { summary: self.summary().to_owned(), ..self.brief().clone() }
     }

@@ -105,7 +105,7 @@ impl Variants {
         all.reduce(|widest, next| if next.1.covers(widest.1) { next } else { widest })
     }
 
-    /// What hosts of this kind see while the catalog has `current`, and whether that is certain.
+    /// The offer that hosts of this kind see while the catalog has `current`, and whether that is certain.
     pub(super) fn offer_for(&self, current: &Arc<Offer>, host: &Declaration) -> (Arc<Offer>, bool) {
         if self.told.as_ref() == Some(host) {
             return (Arc::clone(current), true);

@@ -87,7 +87,7 @@ pub struct Variant {
 /// The limits of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// With more tools than this it does not work, or not well.
+    /// The most tools with which it works well.
     #[serde(default, rename = "mostTools", skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
     /// The longest name of a tool, without what the host puts in front of it.

@@ -214,7 +214,7 @@ pub(super) struct EmbeddingsBuilder {
     sum: Vec<f32>,
     /// The vectors of the words so far, in the order in which they were first needed.
     vectors: Vec<f32>,
-    /// For each word by its number, where its vector is.
+    /// The place of each word's vector, by the word's number.
     places: Vec<Option<usize>>,
 }
 

@@ -13,7 +13,7 @@ use super::{spelling::is_one_mistake, words::Words};
 const LISTS: &str = include_str!("everyday.txt");
 const COMMAND: &str = "= ";
 
-/// How far behind its verb a particle may stand: `turn the machine off`.
+/// How far after its verb a particle may stand: `turn the machine off`.
 const FAR: usize = 4;
 const PARTICLES: [&str; 7] = ["away", "back", "down", "off", "on", "out", "up"];
 

@@ -27,7 +27,7 @@ pub struct Explanation {
 /// A word of the tool that matches one of the query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Match {
-    /// As it stands in the index: without its ending.
+    /// The word as the index has it, without its ending.
     pub word: String,
     pub relation: Relation,
     /// Its part in the tool's whole score by words.
@@ -44,7 +44,7 @@ pub enum Relation {
     Said,
     /// What a word of the query was read as: an everyday word, a literal, a mistyped word.
     Read,
-    /// From the groups of words that tools use for the same thing.
+    /// A word that tools use for the same thing, from the groups of synonyms.
     Synonym,
     /// Its embedding is near that of a word of the query that no tool has.
     Akin,

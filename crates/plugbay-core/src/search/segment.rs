@@ -28,9 +28,9 @@ pub(super) type FieldCounts = [u16; FIELDS];
 pub struct Segment {
     /// The terms that stand in some tool, in order.
     terms: Vec<TermId>,
-    /// For each of them, how many tools have it.
+    /// For each term, how many tools have it.
     with: Vec<u32>,
-    /// For each of them, where its entries begin; one more at the end.
+    /// For each term, where its entries begin; one more at the end.
     starts: Vec<u32>,
     /// For each tool that has the term: how far it is from the one before, and the term's counts.
     entries: Vec<u8>,
@@ -240,7 +240,7 @@ impl<'a> SegmentBuilder<'a> {
         Self { dictionary, embeddings, cache, next: 0, last: Vec::new(), slots: Vec::new() }
     }
 
-    /// Each tool comes with the name of its server.
+    /// Makes a segment of these tools, each given with the name of its server.
     pub(super) fn build(&mut self, tools: &[(&'a str, &'a Tool)]) -> Segment {
         let mut names = TermLists::default();
         let mut servers = TermLists::default();

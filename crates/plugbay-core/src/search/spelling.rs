@@ -20,7 +20,7 @@ const BETWEEN: [&str; 4] = ["to", "of", "and", "in"];
 /// How much likelier a mistake in the order or the doubling of letters is than others.
 const SAME_LETTERS: usize = 4;
 
-/// Of the words of one first letter and length, no more than these are compared: no catalog of real tools has as many.
+/// How many words of one first letter and length are compared: no catalog of real tools has as many.
 const OF_A_KIND: usize = 4096;
 /// How many of the commonest words that may have been meant are looked up beside the other words of the
 /// query.
@@ -207,7 +207,7 @@ fn either(typed: &str, thing: Option<Corrected>, little: Option<(String, bool)>)
     }
 }
 
-/// Calls `found` with the words of which only the first letter was typed wrong.
+/// Calls `found` with the words that differ from the typed one only in the first letter.
 fn first_letter_mistaken(typed: &[u8], mut found: impl FnMut(&[u8])) {
     let mut candidate = typed.to_vec();
     candidate.swap(0, 1);

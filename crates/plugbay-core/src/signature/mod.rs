@@ -42,7 +42,7 @@ pub struct Signature {
 pub struct Parameter {
     pub name: String,
     pub needed: bool,
-    /// As in TypeScript: `string`, `int[]`, `"a"|"b"`, `{x: number}`.
+    /// The kind as in TypeScript: `string`, `int[]`, `"a"|"b"`, `{x: number}`.
     pub kind: String,
 }
 

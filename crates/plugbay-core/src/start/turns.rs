@@ -25,7 +25,7 @@ pub struct TurnId(u64);
 pub struct Turns {
     slots: usize,
     running: BTreeSet<TurnId>,
-    /// In the order in which they came.
+    /// The starts that wait, in the order in which they came.
     waiting: Vec<Waiting>,
     last: u64,
 }

@@ -35,7 +35,7 @@ pub enum Extent {
     Tools(BTreeSet<String>),
 }
 
-/// Something that can be switched.
+/// A server, or tools of one, to be switched on or off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {
     pub server: ServerName,
@@ -223,7 +223,7 @@ pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> 
     if let Some((server, tools)) = parted(wanted) {
         let servers = find_servers(server, snapshot)?;
         let each: Vec<_> = servers.iter().map(|server| tools_of(server, tools, snapshot)).collect();
-        // Of several servers, those that have such a tool are meant.
+        // If several servers match, those that have such a tool are meant.
         if each.iter().any(Result::is_ok) {
             return Ok(each.into_iter().flatten().collect());
         }

@@ -83,7 +83,7 @@ const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 /// The key under which a definition in the list of all tools names its server and its own name.
 const SOURCE: &str = "plugbay/source";
 
-/// What a definition says for the sake of one host.
+/// The additions to a definition that one host needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Additions {
     /// The host is not to hide the tool.

@@ -22,7 +22,7 @@ const LONGEST_BESIDE_SCRIPTS: usize = 260;
 const LINES: [usize; 5] = [240, 160, 110, 80, SHORTEST_LINE];
 const SHORTEST_LINE: usize = 60;
 
-/// What the lines of problems may cost beside working servers, in bytes.
+/// The longest lines of problems beside working servers, in bytes: all together, and each.
 const LONGEST_PROBLEMS: usize = 900;
 const LONGEST_PROBLEM: usize = 400;
 /// The longest that a server's own words on how to use it may be, in bytes.

@@ -23,11 +23,11 @@ use crate::{
 /// faster.
 const MANY: usize = 5_000;
 
-/// All tools that have a name. A place is a number in the order of exposed names; the number of a tool is its place among
-/// those tools of its server that models may call, in the order of the catalog.
+/// All tools that have a name. A tool's place is its position in the order of exposed names. Its number is
+/// its position among those tools of its server that models may call, in the order of the catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NameTable {
-    /// In the order of exposed names.
+    /// The blocks in the order of exposed names.
     blocks: Vec<PlacedBlock>,
     /// The block of each server; empty if one block has the tools of all.
     by_server: HashMap<ServerName, usize>,

@@ -28,7 +28,7 @@ use crate::{
 /// All names, and the tools that they lead to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// In the order of exposed names, so that equal catalogs give equal bytes.
+    /// The tools in the order of exposed names, so that equal catalogs give equal bytes.
     pub(super) table: NameTable,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,

@@ -22,7 +22,7 @@ use crate::{catalog::Catalog, name::ServerName, skill, wire::Span};
 const PAGE: usize = 256 << 10;
 /// The scheme that skills usually have.
 const SCHEME: &str = "skill";
-/// What stands before the URI in a cursor.
+/// The prefix of the URI in a cursor.
 const CURSOR: &str = "skills from ";
 
 /// The skills of all servers.

@@ -72,7 +72,7 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
 /// Which tools a model wants to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// With their schemas.
+    /// Tools are shown with their schemas.
     pub full: bool,
     /// Tools that a search found, best first; `None` for all.
     pub tools: Option<Vec<String>>,

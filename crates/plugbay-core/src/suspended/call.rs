@@ -68,7 +68,7 @@ pub(super) struct Call<H> {
     pub(super) capabilities: ClientCapabilities,
     pub(super) bridge: Bridge,
     pub(super) polled: Option<Box<PolledTask>>,
-    /// What the server has asked a modern host.
+    /// The server's requests to a modern host.
     pub(super) requests: BTreeMap<Ticket, ServerRequest>,
     /// The server's answer, if it came while the host was away.
     pub(super) answer: Option<Answer>,

@@ -286,7 +286,7 @@ impl<H, R> CallTable<H, R> {
 
     // --- queries
 
-    /// Where the host of a call waits, by the ticket that the server knows.
+    /// The place where the host of a call waits, by the ticket that the server knows.
     pub fn host(&self, sent: Ticket) -> Option<&H> {
         match self.entries.get(&self.call_of(sent)?)? {
             Entry::Call(call) => call.host.as_ref(),

@@ -156,7 +156,7 @@ pub(super) fn by_key(answers: &[(String, Bytes)]) -> String {
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
-/// One entry of `inputRequests` as a request to the host: the server's bytes behind an envelope of ours.
+/// One entry of `inputRequests` as a request to the host: the server's bytes in an envelope of ours.
 fn host_request(
     message: &Bytes,
     entry: &Span,

@@ -88,7 +88,7 @@ impl Place<'_> {
 
 #[derive(Default)]
 struct Edits {
-    /// In the order of the text.
+    /// The spans to cut out, in the order of the text.
     cuts: Vec<Span>,
     stripped: HiddenKinds,
     kept: HiddenKinds,

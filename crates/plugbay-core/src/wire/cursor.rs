@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Nothing but white space may follow.
+    /// Checks that only white space follows.
     pub(crate) fn end(&mut self) -> Result<(), ScanError> {
         match self.peek() {
             Err(ScanError::Truncated) => Ok(()),

@@ -38,7 +38,7 @@ pub struct Framer {
     searched: usize,
     /// Whether all that was searched is printable ASCII: then nothing is left to check.
     plain: bool,
-    /// An over-long message of which there is more to come.
+    /// An over-long message that is not complete yet.
     dropping: Option<Dropped>,
     /// The framing of the last message.
     seen: Option<Framing>,
@@ -67,7 +67,7 @@ enum Rest {
 }
 
 const SMALLEST_CHUNK: usize = 4 * 1024;
-/// As much as the pipes of servers hold.
+/// The capacity of the pipes of servers.
 const LARGEST_CHUNK: usize = 256 * 1024;
 /// Room for a read after the beginning of a message, and for its alignment.
 const LARGE_BUFFER: usize = 2 * LARGEST_CHUNK + PAGE;

@@ -131,7 +131,7 @@ struct Number {
     integer: u64,
     /// the dot,
     dot: u64,
-    /// a digit behind it.
+    /// a digit after it.
     fraction: u64,
 }
 

@@ -353,7 +353,8 @@ impl<'a> Reader<'a> {
         Some(map)
     }
 
-    /// Adds what is known of one node to another. Both are trees below `id`, save for nodes that contain themselves.
+    /// Adds what is known of one node to another. Both are trees below the same object, except for nodes that
+    /// contain themselves.
     fn absorb(&mut self, into: Id, from: Id) {
         if into == from {
             return;

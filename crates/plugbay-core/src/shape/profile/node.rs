@@ -126,7 +126,7 @@ type Raw = Box<[u8]>;
 #[derive(Debug)]
 pub(crate) struct Strings {
     pub(crate) count: usize,
-    /// In bytes as written, which are no fewer than its characters.
+    /// The longest length, in bytes as written: at least as many as characters.
     pub(crate) longest: usize,
     pub(crate) format: Format,
     /// The values, while they are few and short; each as written, with how often it came.
@@ -254,7 +254,7 @@ pub(crate) struct Objects {
 
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// As written, without quotes.
+    /// The key as written, without quotes.
     pub(crate) raw: Box<[u8]>,
     pub(crate) node: Option<Id>,
     pub(crate) count: usize,
