@@ -60,7 +60,7 @@ pub struct Call {
     pub task_role: TaskRole,
 }
 
-/// The end of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// The server's response as it came. `head` tells where its id and payload are.
@@ -136,7 +136,7 @@ pub enum SubscriptionTarget {
     Task(Bytes),
 }
 
-/// The end of a server request.
+/// The outcome of a server request.
 #[derive(Debug)]
 pub enum Reply {
     /// The host's response as it came.

@@ -1,4 +1,4 @@
-//! One snapshot for several kinds of hosts: servers may list other tools for each.
+//! One snapshot for several kinds of hosts: servers may list something else for each.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -103,8 +103,7 @@ impl Found {
         }
     }
 
-    /// Its server's name for it, or the exposed name if that one has hidden characters: they would hide in a
-    /// text, too.
+    /// Its server's name for it; the exposed name if hidden characters of the former would hide in a text.
     pub fn own_name(&self) -> &str {
         let tool = &self.target.tool;
         if text::hidden_in(tool).is_empty() { tool } else { &self.exposed }
