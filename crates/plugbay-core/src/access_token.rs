@@ -85,8 +85,7 @@ impl ScopeRules {
         (!held.contains(&needed.scope)).then(|| self.with(held, Some(&needed.scope)))
     }
 
-    /// Scopes as one line. It includes those that the token has: a host that asks for these alone loses
-    /// nothing.
+    /// Scopes as one line, with those that the token has: a host that asks for these alone loses nothing.
     fn with(&self, held: &[String], needed: Option<&String>) -> String {
         let kept = self.rules.iter().map(|rule| &rule.scope).filter(|scope| held.contains(scope));
         distinct(self.required.iter().chain(kept).chain(needed)).join(" ")

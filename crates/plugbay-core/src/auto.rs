@@ -1,5 +1,4 @@
-//! The mode that fits a host, by what each mode would make its model read in conversations of several
-//! lengths.
+//! The mode that fits a host, by what each would make its model read in conversations of several lengths.
 //!
 //! The estimate and its figures come from conversations that were measured in real hosts; a test below
 //! compares both.
@@ -33,8 +32,7 @@ impl Conversation {
         Self { turns, tools: 3, servers: 3, result: 120, cached }
     }
 
-    /// The conversations to expect: nobody knows how long one will be, nor whether its beginning is
-    /// remembered.
+    /// Nobody knows how long a conversation will be, nor whether its beginning is remembered.
     pub const POSSIBLE: [Self; 6] = [
         Self::of(5, false),
         Self::of(10, false),

@@ -33,8 +33,7 @@ pub trait Credentials: Send + Sync + fmt::Debug {
     /// Waits until there are other credentials than in this generation, whichever process has got them.
     fn changed(&self, since: Generation) -> Later<'_, ()>;
 
-    /// Waits until no credentials are being renewed: a process that ends during a renewal may lose the new
-    /// ones.
+    /// Waits until no credentials are being renewed: a process that ends meanwhile may lose the new ones.
     fn settled(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }

@@ -213,8 +213,7 @@ pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(Span, &
     Some((at..at, text))
 }
 
-/// A code of one era that the other does not have, or uses for something else, and the code that the other
-/// uses.
+/// A code of one era that the other lacks, or uses for something else, and the code that the other uses.
 struct Renumbering {
     era: Era,
     code: &'static [u8],

@@ -1,5 +1,4 @@
-//! The interface between the host side and the server side: calls one way, answers and server requests the
-//! other.
+//! The interface of host side and server side: calls go one way, answers and server requests the other.
 //!
 //! Both directions are plain function calls that never block, so neither side can stall the other.
 

@@ -40,8 +40,7 @@ pub enum Cause {
 const MOST_LINES: usize = 8;
 
 impl Failure {
-    /// `stderr` may be longer than a failure keeps: stack frames and notices of package managers are left out
-    /// first.
+    /// `stderr` may be longer than a failure keeps: stack frames and notices of package managers go first.
     pub fn new(what: impl Into<String>, stderr: Vec<String>) -> Self {
         let remedy = stderr.iter().rev().find_map(|line| remedy_for(line)).map(str::to_owned);
         Self { what: what.into(), cause: Cause::Other, stderr: telling(stderr), stdout: Vec::new(), remedy }

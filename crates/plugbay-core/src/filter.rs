@@ -1,5 +1,4 @@
-//! jq filters as the rest of the program sees them: a filter and its input, its output values, and why there
-//! are none.
+//! jq filters as the rest of the program sees them: a filter, its input and its output, or its error.
 
 use std::{fmt, pin::Pin};
 

@@ -1,10 +1,8 @@
-//! Which results are replaced by an outline: it depends on the user's settings, the host, and how the tool
-//! was called.
+//! Which results are replaced by an outline: by the user's settings, the host, and the way the call came.
 
 use crate::{policy::Patterns, profile::Profile};
 
-/// Results with more bytes are replaced by an outline, unless the host cuts sooner or the user says
-/// otherwise.
+/// Results with more bytes get an outline, unless the host cuts sooner or the user says otherwise.
 ///
 /// About 5,000 tokens. An outline costs some 700 tokens and a further turn, which reads the conversation again. With a
 /// conversation of 30,000 cached tokens that pays from about 2,500 tokens on if the model needs a part of the result, and

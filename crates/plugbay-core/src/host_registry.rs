@@ -1,5 +1,4 @@
-//! The registry of hosts that servers can send requests and notifications to, and their capabilities
-//! together.
+//! The hosts that servers can send requests and notifications to, and their capabilities together.
 //!
 //! Registries form a tree: that of a session is a member of its gateway's, and that one of the registry of
 //! each server that the gateway shares with others. Capabilities are passed up when they grow; hosts are

@@ -1,7 +1,6 @@
 //! The shapes of real results of tools without an output schema: keys and types, never a value.
 //!
-//! With them a model can write a jq filter before it has seen a result. Only a few results of each tool are
-//! read.
+//! With them a model can write a jq filter before it has seen a result. Few results of each tool are read.
 
 use std::{
     collections::BTreeMap,
@@ -207,8 +206,7 @@ fn within_limits(stored: Stored) -> Stored {
     bounded.filter(|(_, stored)| is_short(stored)).take(TOOLS).collect()
 }
 
-/// A number that changes with the version of the server and with the arguments of the tool: then its results
-/// may change too.
+/// A number that changes with the server's version and the tool's arguments: then its results may change too.
 fn mark(offer: &Offer, tool: &Tool) -> u64 {
     let info = offer.info.as_deref().unwrap_or_default();
     let parts = info.iter().chain(b"\0").chain(tool.raw("inputSchema").unwrap_or_default());

@@ -190,8 +190,7 @@ impl Lifecycle {
         }
     }
 
-    /// Returns what is due. A server that is `busy` is in use: calls are in flight, however long they take.
-    /// So is one that is held.
+    /// Returns what is due. A server is in use if it is held, or `busy` with calls, however long they take.
     pub fn tick(&mut self, now: Instant, busy: bool) -> Option<Due> {
         if self.next_tick().is_none_or(|due| now < due) {
             return None;
@@ -210,7 +209,7 @@ impl Lifecycle {
         }
     }
 
-    /// The pause before the next retry. It doubles with each failure up to the longest, and varies by up to a
+    /// The pause before a retry. It doubles with each failure up to the longest, and varies by up to a
     /// quarter.
     fn pause(&mut self) -> Duration {
         let doubled = self.patience.first_retry.saturating_mul(1 << (self.failures - 1).min(20));

@@ -182,8 +182,7 @@ pub fn is_marked(exposed: &str) -> bool {
     mark.is_some_and(|mark| mark.len() == HASH_DIGITS && mark.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Whether hosts accept every character of a tool's name: then it is exposed unchanged, if it is not too
-/// long.
+/// Whether hosts accept every character of a tool's name: then it is exposed unchanged, if not too long.
 pub fn is_clean(tool: &str) -> bool {
     tool.chars().all(|c| is_plain(c) || c == '.')
 }

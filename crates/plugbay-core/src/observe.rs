@@ -1,7 +1,6 @@
 //! One point at which calls to servers are observed: for the audit log, metrics and traces.
 //!
-//! An observer is notified of a call when it goes to its server, and once when it has ended, however it
-//! ended.
+//! An observer is notified of a call when it goes to its server, and once when it ends, in whatever way.
 
 mod shape;
 #[cfg(test)]

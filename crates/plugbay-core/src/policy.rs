@@ -63,8 +63,7 @@ impl ToolGrant {
         &self.0.globs
     }
 
-    /// Whether the caller may use the server as a whole: its items besides tools, and tools that it may get
-    /// later.
+    /// Whether the caller may use the server as a whole: other items than tools, and tools that it may get.
     pub fn is_whole(&self, server: &ServerName) -> bool {
         self.0.matches(&name::before(server))
     }

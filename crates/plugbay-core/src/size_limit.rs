@@ -1,7 +1,6 @@
 //! Size limits for data from outside: arguments of built-in tools, and definitions of servers.
 //!
-//! Work on such data must not grow faster than the data, and the data must be bounded. `docs/modes.md` lists
-//! these limits.
+//! Work on such data must not grow faster than the data, which must be bounded. `docs/modes.md` has a list.
 
 /// The longest name of a tool, server or skill, or pattern of names, in bytes: the arguments `name`, `names`, `server`,
 /// `subtool`. A server's tool with a longer name is left out.

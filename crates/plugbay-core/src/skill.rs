@@ -1,5 +1,4 @@
-//! Skills over MCP (`io.modelcontextprotocol/skills`): the contents of entries, and the places of URIs in
-//! answers.
+//! Skills over MCP (`io.modelcontextprotocol/skills`): entries, and the places of URIs in answers.
 
 use crate::{
     size_limit,

@@ -39,8 +39,7 @@ pub struct Cost {
 }
 
 impl Ledger {
-    /// The costs of all tools, including those that are not listed but behind others: what they would cost in
-    /// the list.
+    /// Includes tools that are not in the list but behind others: with what they would cost there.
     pub fn of(names: &Names, count: impl Fn(&str) -> usize) -> Self {
         let entry = |found: &Found| {
             let tool = Tool::parse(found.definition())?;
@@ -115,8 +114,8 @@ fn string_length(json: &[u8]) -> usize {
     Cursor::new(json, 0).string().map_or(json.len(), |(span, _)| span.end)
 }
 
-/// Writes a string without needless escapes. One that cannot be decoded, such as half a surrogate pair, stays
-/// as it is.
+/// Writes a string without needless escapes. One that cannot be decoded (half a surrogate pair) stays as it
+/// is.
 fn write_string(out: &mut Vec<u8>, string: &[u8]) {
     let decoded = string.contains(&b'\\').then(|| string_value(string)).flatten();
     match decoded {

@@ -7,8 +7,7 @@ use std::{
 
 use crate::name::ServerName;
 
-/// Uses by server and the server's own name of the tool. This is on the path of every call, so it only
-/// counts.
+/// Uses by server and the server's own name of the tool. It is on the path of every call, so it only counts.
 #[derive(Debug, Default)]
 pub struct UsageCounts(Mutex<BTreeMap<ServerName, BTreeMap<String, u32>>>);
 

@@ -1,5 +1,4 @@
-//! Compares the validator with the `jsonschema` crate, on generated schemas and values: it never rejects a
-//! valid value.
+//! Compares the validator with the `jsonschema` crate, on generated data: it never rejects a valid value.
 
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};

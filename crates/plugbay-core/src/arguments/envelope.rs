@@ -359,8 +359,7 @@ impl<'a> Opened<'a> {
             ));
         }
         let timeout = self.timeout()?;
-        // Among arguments that do not stand below a key, the filter is the tool's if the tool has such a
-        // parameter.
+        // Among arguments that do not stand below a key, it is the tool's if the tool has such a parameter.
         let is_own = filled.is_some() || !tool.takes(FILTER);
         let filter = if is_own { self.filter()? } else { None };
         let (Envelope { own, aside, .. }, mode) = (self.envelope, self.mode);
@@ -450,8 +449,7 @@ impl<'a> Opened<'a> {
         self.find(&[key]).map(|at| self.entries.remove(at))
     }
 
-    /// Where the first of these names stands, in the order of the names; an exact spelling comes before
-    /// others.
+    /// Where the first of these names stands, in the order of the names; exact spellings come first.
     fn find(&self, names: &[&str]) -> Option<usize> {
         let exact = |name: &&str| self.entries.iter().position(|entry| entry.key == **name);
         let alike = |name: &&str| self.entries.iter().position(|entry| self.mode.is(&entry.key, name));

@@ -17,8 +17,7 @@ pub(super) fn inside(text: &str) -> Option<(Cow<'_, [u8]>, Fault)> {
     raw::is_json(&json).then(|| (json.into(), Fault::LiteralInString))
 }
 
-/// Whether a text begins like data with parts. Then it is not the plain value of anything, even if it is
-/// broken.
+/// Whether a text begins like data with parts. Then it is no plain value of anything, even if it is broken.
 pub(super) fn begins(text: &str, is_key: impl Fn(&str) -> bool) -> bool {
     let text = unfenced(text);
     let within = raw::is_json(text.as_bytes()).then(|| raw::text(text.as_bytes())).flatten();

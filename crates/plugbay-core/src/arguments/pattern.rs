@@ -95,8 +95,7 @@ fn compile(pattern: &str) -> Option<Matcher> {
     small.or_else(|| Some(Matcher { regex: build(SIZE)?, cost: MATCHED_LARGE }))
 }
 
-/// Whether other languages read a pattern alike: some escapes and brackets mean something else there, or mere
-/// letters.
+/// Whether all languages read a pattern alike: some escapes and brackets mean other things, or letters.
 fn reads_alike(pattern: &str) -> bool {
     const ESCAPES: &str = "dDwWsSnrtfvbBxu";
     let mut rest = pattern.chars().peekable();

@@ -185,8 +185,7 @@ impl<'a> Check<'a> {
         node.item_count.allows(|| walk.count).then_some(keys)
     }
 
-    /// Reads a value that no schema describes: no key may stand twice in one object. Returns whether it is a
-    /// scalar.
+    /// Reads a value that no schema describes: no key may stand twice in an object. `true`: it is a scalar.
     fn any(&mut self, cursor: &mut Cursor<'a>, nesting: u32) -> Option<bool> {
         self.step(1)?;
         match cursor.peek().ok()? {

@@ -110,8 +110,7 @@ pub(super) fn entries(json: &[u8]) -> Vec<Entry<'_>> {
     Members::of(json, &(0..json.len())).flatten().map(entry).collect()
 }
 
-/// A key that stands twice in one object, at any depth: readers differ in what it means. Every byte is read
-/// once.
+/// A key that stands twice in one object, at any depth: readers differ in its meaning. Reads each byte once.
 pub(super) fn doubled(json: &[u8]) -> Option<String> {
     let mut cursor = Cursor::new(json, 0);
     let mut open: Vec<(Walk, Option<HashSet<Cow<'_, str>>>)> = Vec::new();

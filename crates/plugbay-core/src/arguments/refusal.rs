@@ -1,5 +1,4 @@
-//! The refusal of arguments that cannot be repaired: the place, the part of the schema that was missed, and
-//! an example.
+//! The refusal of arguments that cannot be repaired: the place, the missed part of the schema, an example.
 
 use std::fmt::Write;
 

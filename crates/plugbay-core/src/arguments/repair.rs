@@ -43,8 +43,7 @@ impl<'s> Repairer<'s> {
         Self { schema, repairing: mode == Mode::Repair, repairs: Vec::new(), steps: STEPS, depth: 0 }
     }
 
-    /// Repairs the arguments as a whole, which models wrap, quote and leave out in more ways than single
-    /// values.
+    /// Repairs the arguments as a whole: models wrap, quote and leave them out in more ways than a value.
     pub(super) fn arguments<'a>(&mut self, json: &'a [u8]) -> Repaired<'a> {
         let schema = self.schema;
         let root = &*schema.whole(schema.root());

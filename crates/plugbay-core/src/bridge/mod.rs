@@ -72,8 +72,7 @@ pub enum Delivery {
 }
 
 impl Bridge {
-    /// Takes a message of the host. Returns the connection to send it on; `None`: nobody waits for the
-    /// message any more.
+    /// Takes a message of the host. Returns the connection to send it on; `None`: nobody waits for it.
     pub fn from_host(&mut self, message: &Bytes, current: Connection) -> Option<Connection> {
         let head = match Head::peek(message) {
             Ok(head) => head,

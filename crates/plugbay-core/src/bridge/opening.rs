@@ -17,8 +17,7 @@ const LISTS: [(&str, &str); 3] =
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     initialize: Option<Bytes>,
-    /// The lists whose changes the answer to `initialize` promised to announce; `None`: there was no answer
-    /// yet.
+    /// The lists whose changes the answer to `initialize` promised to announce; `None`: no answer yet.
     promised: Option<Vec<&'static str>>,
     initialized: Option<Bytes>,
     /// The last `logging/setLevel`.

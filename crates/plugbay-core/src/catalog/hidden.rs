@@ -169,8 +169,8 @@ impl Offer {
         self.with_cleaned_definitions(hidden)
     }
 
-    /// The same without hidden characters, if its definitions are clean already; `definitions` tells where
-    /// some were.
+    /// The same without hidden characters, for definitions that are clean; `definitions` tells where some
+    /// were.
     #[must_use]
     pub fn with_cleaned_definitions(mut self, definitions: HiddenText) -> Self {
         let mut hidden = HiddenText::default();

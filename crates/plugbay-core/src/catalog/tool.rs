@@ -18,8 +18,8 @@ use crate::{
 /// The compiled schema of a tool whose definition is longer than this is not kept, because it takes several times the memory.
 const KEPT_SCHEMA: usize = 64 << 10;
 
-/// A tool: its definition as the server wrote it, and the places in it of parts that we may replace. Clones
-/// share it.
+/// A tool: its definition as the server wrote it, and the places of parts that we may replace. Clones share
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool(Arc<ToolData>);
 
@@ -43,8 +43,7 @@ pub struct ToolPlaces {
     description: [u32; 2],
 }
 
-/// A tool's compiled schema, once it was needed. It follows from the definition, so comparisons of tools
-/// ignore it.
+/// A tool's compiled schema, once it was needed. It follows from the definition, so comparisons ignore it.
 #[derive(Debug, Default)]
 struct SchemaCell(OnceLock<Option<Arc<CompiledSchema>>>);
 

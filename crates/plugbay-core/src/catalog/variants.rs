@@ -5,8 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Item, Offer};
 use crate::declaration::Declaration;
 
-/// How many kinds of hosts are remembered of a server; after that, those that were learnt first are
-/// forgotten.
+/// How many kinds of hosts are remembered of a server; then those that were learnt first are forgotten.
 const MOST_KINDS: usize = 16;
 
 /// The lists of one server by the declaration that it was told. Equal lists are kept once.

@@ -173,8 +173,7 @@ fn around(line: &str, found: &Range<usize>) -> String {
     format!("{before}{}{behind}", &line[start..end])
 }
 
-/// One page of a text, counted from 1. Pages end with a line, or in a long line after an element of JSON or a
-/// word.
+/// One page of a text, counted from 1. Pages end with a line, or in a long one after a JSON element or word.
 pub fn page(text: &str, number: usize, tokens: usize) -> Excerpt {
     let tokens = tokens.max(LEAST);
     let number = number.max(1);

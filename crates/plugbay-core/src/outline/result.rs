@@ -41,8 +41,7 @@ pub enum OutputSchema<'a> {
     None,
     /// The host checks it, or may: `structuredContent` stays whole.
     Kept,
-    /// `structuredContent` is shortened if by this check it still matches the schema; otherwise it stays
-    /// whole.
+    /// `structuredContent` is shortened if by this check it still matches the schema; else it stays whole.
     Shortened(&'a dyn Fn(&[u8]) -> bool),
 }
 
@@ -123,8 +122,7 @@ fn outlined(structured: Option<&str>, text: Option<&str>, how: &Replacement<'_>)
     (out, shape)
 }
 
-/// The head and the tail of a message, in whole lines if these are not much shorter; `None` if it is short
-/// enough.
+/// Head and tail of a message, in whole lines if these are not much shorter; `None` if it is short enough.
 fn cut_error(message: &str, how: &Replacement<'_>) -> Option<String> {
     let tokens = about_tokens(message);
     if tokens <= how.error {

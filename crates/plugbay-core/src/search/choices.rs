@@ -2,14 +2,11 @@
 
 use super::{Engine, Hit, judge::SHOWN};
 
-/// A hit of the same server and name as a better one goes after the others, if it scores at least this share
-/// of it.
+/// A hit of the same server and name as a better one goes last, if it scores at least this share of it.
 const TWIN: f32 = 0.8;
-/// How many of the hits that are shown may be copies of one tool on several servers: a user with two accounts
-/// has two.
+/// How many shown hits may be copies of one tool on several servers: a user with two accounts has two.
 const COPIES: usize = 2;
-/// How many of the hits that are shown may be of one server, while another's score at least the share
-/// `NEARLY` of theirs.
+/// How many shown hits may be of one server, while another's score at least the share `NEARLY` of theirs.
 const OF_ONE_SERVER: usize = 3;
 const NEARLY: f32 = 0.75;
 
@@ -41,8 +38,7 @@ impl Engine {
         before.iter().filter(|other| self.index.are_copies(hit.tool, other.tool)).count() >= COPIES
     }
 
-    /// If one server has all of the first hits, those of others that score nearly as well take the last
-    /// places.
+    /// If one server has all of the first hits, those of others that score nearly as well come last there.
     fn others_among_the_first(&self, hits: &mut [Hit]) {
         let Some((first, behind)) = hits.split_at_mut_checked(SHOWN) else { return };
         let server = self.index.server(first[0].tool);

@@ -90,8 +90,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Calls `found` with each text of a tool, as far as they are searched. After a byte that is not JSON there
-/// are none.
+/// Calls `found` with each searched text of a tool. After a byte that is not JSON there are none.
 pub(super) fn each_text<'a>(server: &'a str, tool: &'a Tool, found: Found<'_, 'a>) {
     let mut room = SEARCHED;
     let found: Found<'_, 'a> = &mut |field, text| {

@@ -17,8 +17,7 @@ pub struct EmbeddingTable {
     scales: &'static [[u8; 4]],
     /// One row of signed bytes per word piece.
     rows: &'static [u8],
-    /// One piece per line, in the order of their bytes: a binary search finds them, so no map has to be
-    /// built.
+    /// One piece per line, in the order of their bytes: a binary search finds them, without a map.
     pieces: &'static [u8],
     /// Where the lines begin; one more at the end.
     lines: Vec<u32>,
@@ -197,8 +196,7 @@ pub(super) struct Embeddings {
     terms: Vec<TermId>,
 }
 
-/// In a catalog with more words than this, neighbours of unknown words are not searched: they help too
-/// rarely.
+/// With more words than this, neighbours of unknown words are not searched: they help too rarely.
 const COMPARED_WORDS: usize = 6_000;
 /// From this cosine on, one word can stand for another.
 const AKIN: f32 = 0.5;

@@ -245,8 +245,7 @@ impl Index {
         start + segment.twins[(tool - start) as usize]
     }
 
-    /// Whether two tools are copies of one: the same name, and equally many words in every field but the
-    /// server's.
+    /// Whether two tools are copies: the same name, and equally many words in every field but the server's.
     pub(super) fn are_copies(&self, one: u32, other: u32) -> bool {
         let [one, other] = [one, other].map(|tool| {
             let PlacedSegment { start, segment } = self.segment_of(tool);

@@ -216,8 +216,7 @@ impl Engine {
         self.search_recalling(query, limit, within, &[])
     }
 
-    /// The same with what is remembered of the query's words, which is ignored if the query is the name of a
-    /// tool.
+    /// The same with what is remembered of the query's words, unless the query is the name of a tool.
     pub fn search_recalling(
         &self,
         query: &str,
@@ -384,8 +383,7 @@ impl Engine {
         scratch.take()
     }
 
-    /// Adds the embeddings to the scores. `spoken`: hits have a word of the query, or one that is remembered
-    /// of it.
+    /// Adds embeddings to scores. `spoken`: hits have a word of the query, or one that is remembered of it.
     fn rescore(
         &self,
         hits: &mut Vec<Hit>,

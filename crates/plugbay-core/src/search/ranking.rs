@@ -11,8 +11,7 @@ use crate::{
 
 /// How many tools are shown to the model with their signatures.
 pub const CANDIDATES: usize = 80;
-/// Roughly what the tools may cost in the model's context, in tokens. Those that do not fit are left to local
-/// ranking.
+/// Roughly what tools may cost in the model's context, in tokens. Those over it are left to local ranking.
 const BUDGET: usize = 4000;
 /// What one tool may cost.
 const LINE: usize = 36;

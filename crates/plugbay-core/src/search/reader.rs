@@ -22,8 +22,8 @@ const CORRECTED: usize = 8;
 /// How many of the tools with a term are checked for whether it is a compound there.
 const COMPOUNDS: usize = 16;
 
-/// The weight of a word's readings, if tools have the word itself, and if none has. Each of n readings counts
-/// this divided by √n.
+/// The weight of a word's readings, if tools have the word itself, and if none has; each of n counts 1/√n of
+/// it.
 const BESIDE_KNOWN: f32 = 0.6;
 const BESIDE_UNKNOWN: f32 = 1.0;
 /// The weight of each reading of a command or phrase in a query of more words than [`FEW`].
@@ -213,8 +213,7 @@ impl<'a> Reader<'a> {
         matches!(command, [word] if !self.index.tools_named(&[], word.text()).is_empty())
     }
 
-    /// Whether one of a command's own words is also among its readings, but no tool has it: no tool can `git
-    /// stash`.
+    /// Whether a command's own word is also among its readings, but no tool has it: none can `git stash`.
     fn is_missing(&self, command: &[Stemmed<'_>], readings: &str) -> bool {
         let is_read = |word: &str| readings.split(' ').any(|reading| reading == word);
         command.iter().any(|word| is_read(word.text()) && self.index.term(word.text()).is_none())
@@ -333,7 +332,7 @@ impl<'a> Reader<'a> {
         let joined = index.exact(&format!("{one}{other}"))?;
         let (Some(one), Some(other)) = (index.term(one), index.term(other)) else { return Some(joined) };
         let tools = index.postings(joined).scores(&(0..u32::MAX)).iter().take(COMPOUNDS);
-        // Every identifier is also in the index as one word: in a tool that has its parts as well, it is no
+        // Every identifier is also in the index as one word: a tool that has its parts as well has no
         // compound.
         let is_compound = |tool: u32| {
             if index.has_in_name(tool, joined) {

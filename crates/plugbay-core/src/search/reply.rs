@@ -86,8 +86,7 @@ fn signatures(hits: &[Found<'_>]) -> Vec<Signature> {
 /// The line before hits that fit badly.
 pub const NONE_FITS: &str = "No tool fits this well. The nearest:";
 
-/// How many more hits are named after those that fit badly: one of them may be right, and a name costs
-/// little.
+/// How many more hits are named after those that fit badly: one may be right, and a name costs little.
 pub const FURTHER: usize = 8;
 
 /// The line of names after hits that fit badly.

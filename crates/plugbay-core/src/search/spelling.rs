@@ -22,8 +22,7 @@ const SAME_LETTERS: usize = 4;
 
 /// How many words of one first letter and length are compared: no catalog of real tools has as many.
 const OF_A_KIND: usize = 4096;
-/// How many of the commonest words that may have been meant are looked up beside the other words of the
-/// query.
+/// How many of the commonest candidates are looked up beside the other words of the query.
 const ASKED: usize = 8;
 
 const LETTERS: usize = 26;

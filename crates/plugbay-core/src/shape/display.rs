@@ -107,7 +107,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a key with its type. Text is the usual type and is not written, nor is null where a key may be
+    /// Writes a key with its type, unless that is text, the usual one. Null is left out if a key may be
     /// missing.
     fn key(&mut self, key: &Key, depth: usize) {
         self.out.push_str(&key_text(&key.name));

@@ -1,5 +1,4 @@
-//! Tells which keys of a result are names of fields and may be remembered. All others may be data: a name, an
-//! address, an id.
+//! The keys of a result that name fields and may be remembered. Others may be data: names, addresses, ids.
 
 use super::{Key, Object, Shape, are_alike};
 

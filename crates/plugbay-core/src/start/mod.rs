@@ -1,5 +1,4 @@
-//! Starts of servers: which is next, how long one may take, which framing it gets, and which start with the
-//! gateway.
+//! Starts of servers: which is next, how long it may take, its framing, and which start with the gateway.
 //!
 //! All rules are pure: the time and observations of a process come in, decisions go out.
 

@@ -322,8 +322,7 @@ fn misspelt(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, Unclear> {
 
 /// Tools of a server, by its own names for them or by those that hosts see.
 fn tools_of(server: &ServerName, wanted: &str, snapshot: &Snapshot) -> Result<Switch, Unclear> {
-    // The tools of a server that has never listed any are unknown: its state is reported for the whole
-    // server.
+    // The tools of a server that never listed any are unknown: its state is reported for the whole server.
     if snapshot.catalog.get(server).is_none() {
         return Ok(Switch { server: server.clone(), extent: Extent::Whole });
     }
@@ -420,8 +419,7 @@ fn listed(snapshot: &Snapshot, view: &View) -> usize {
     definitions.into_iter().map(|span| estimate_definition(&tools[span])).sum()
 }
 
-/// If definitions have more bytes than this, their tokens are estimated from the length: the error is small
-/// by then.
+/// Tokens of definitions with more bytes are estimated from the length: the error is small by then.
 pub(super) const READ_TO_COUNT: usize = 256 << 10;
 /// Bytes of a definition per token, roughly.
 pub(super) const BYTES_PER_TOKEN: usize = 5;

@@ -48,8 +48,7 @@ impl ByHost {
         Self(Mutex::new(self.kinds().into_iter().filter_map(changed).collect()))
     }
 
-    /// The kinds of hosts that are kept apart, and what they see: a copy, so the lock is not held while it is
-    /// used.
+    /// A copy of the kinds of hosts and what they see, so that the lock is not held while it is used.
     pub(super) fn kinds(&self) -> Vec<(Declaration, Option<Snapshot>)> {
         self.lock().clone()
     }

@@ -84,8 +84,7 @@ pub fn instructions(snapshot: &Snapshot, listing: Option<&Listing>, longest: usi
     if servers.is_empty() { problems } else { format!("{problems}{separator}{servers}") }
 }
 
-/// The problems that a model should tell its user, as far as there is room. Most of the room is for the
-/// servers.
+/// The problems that a model should tell its user, as far as there is room: most of it is for the servers.
 fn problems(snapshot: &Snapshot, longest: usize) -> String {
     let urgent: Vec<_> = snapshot.layout.problems.iter().filter(|problem| problem.urgent).collect();
     let room = if is_blank(snapshot) { longest } else { LONGEST_PROBLEMS.min(longest / 2) };
@@ -283,8 +282,7 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text cut at the end of a sentence or a line if there is one late enough, else at a word, else
-/// anywhere.
+/// The text cut at the end of a sentence or line if there is one late enough, else at a word or anywhere.
 pub(super) fn shortened(text: &str, room: usize) -> String {
     if text.len() <= room {
         return text.to_owned();

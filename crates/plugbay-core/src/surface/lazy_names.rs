@@ -19,8 +19,7 @@ use crate::{
     tokens::Cost,
 };
 
-/// [`Names`], made when they are first needed: opening a session looks at no tool. Others that need them
-/// meanwhile wait.
+/// [`Names`], made when first needed: opening a session reads no tool. Others that need them then wait.
 #[derive(Debug, Default)]
 pub struct LazyNames {
     made: OnceLock<Names>,

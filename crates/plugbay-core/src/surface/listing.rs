@@ -174,8 +174,7 @@ fn is_plain(layout: &Layout) -> bool {
     layout.mode == Some(Mode::All) && layout.exposures.values().all(all)
 }
 
-/// The suites by name. If something else has the name already, the suite gets one that only its server can
-/// have.
+/// The suites by name. If a name is taken already, the suite gets one that only its server can have.
 fn suites(snapshot: &Snapshot, view: &View, names: &LazyNames) -> BTreeMap<String, ServerName> {
     let servers = snapshot.servers().into_iter();
     let servers = servers.filter(|server| snapshot.mode_of(server, view) == Mode::Suite);
@@ -248,8 +247,7 @@ impl View {
         self.defers && (self.pins(found) || switched_on)
     }
 
-    /// Whether the tool is listed in every mode: because the user wants it so, or because it was used so
-    /// much.
+    /// Whether the tool is listed in every mode: because the user wants it, or because it was used so much.
     pub fn pins(&self, found: &Found) -> bool {
         let Target { server, tool, .. } = &found.target;
         found.pinned || self.learned.get(server).is_some_and(|tools| tools.contains(tool))
@@ -384,8 +382,7 @@ struct Kept {
     unasked: u8,
 }
 
-/// How many listings are kept; with one more, all are made anew. Switching tools on and off must not fill our
-/// memory.
+/// With more listings than this, all are made anew: switching tools on and off must not fill our memory.
 const KEPT: usize = 64;
 /// After this many snapshots at which no host asked for a listing, it is no longer made in advance.
 const UNASKED: u8 = 8;
@@ -412,8 +409,7 @@ impl Listings {
         wanted.map(|(view, kept)| (view.clone(), kept.unasked)).collect()
     }
 
-    /// Notes that a listing was made before a host asked for it; `unasked`: for how many snapshots this was
-    /// so before.
+    /// Notes that a listing was made before a host asked for it, after `unasked` other snapshots like that.
     pub(super) fn made_in_advance(&self, view: &View, unasked: u8) {
         if let Some(kept) = self.lock().get_mut(view) {
             kept.unasked = unasked + 1;

@@ -114,8 +114,7 @@ impl Layout {
     }
 }
 
-/// The tools that were used most, by their servers' own names: they are listed like those that the user
-/// pinned.
+/// The tools that were used most, by their servers' own names: listed like those that the user pinned.
 pub type Learned = BTreeMap<ServerName, BTreeSet<String>>;
 
 /// The hosts for which a language model runs agent runs.
@@ -236,8 +235,7 @@ impl Snapshot {
         }
         let open = open();
         let is_open = |found: &&&Found| open.contains(&found.target.server);
-        // If the page's own server has such a tool that it may not call, the page does not mean another
-        // server's.
+        // A page whose own server has such a tool, but may not call it, does not mean another server's.
         let is_hidden = |server: &ServerName| {
             let has_it = self.catalog.get(server).is_some_and(|entry| entry.offer.tool(name).is_some());
             has_it && candidates.iter().all(|found| found.target.server != *server)

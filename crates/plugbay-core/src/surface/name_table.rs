@@ -19,8 +19,7 @@ use crate::{
     policy::Policy,
 };
 
-/// From this many tools on, servers have blocks of their own. With fewer tools, a lookup in one block is
-/// faster.
+/// From this many tools on, servers have blocks of their own: with fewer, a lookup in one block is faster.
 const MANY: usize = 5_000;
 
 /// All tools that have a name. A tool's place is its position in the order of exposed names. Its number is

@@ -143,8 +143,8 @@ impl Names {
         let _ = self.table.of(server);
     }
 
-    /// Makes the same parts as were made for an earlier catalog: else the next request that needs one would
-    /// wait for it.
+    /// Makes the same parts as for an earlier catalog: else the next request that needs one would wait for
+    /// it.
     pub(super) fn prepare_like(&self, before: &Self) {
         self.table.prepare_like(&before.table);
         if before.spellings.are_made() {

@@ -58,8 +58,7 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) places: SmallVec<[Place; 1]>,
-    /// Servers with a template that fits have it, too. They are looked up on demand: each could fit every
-    /// URI.
+    /// Servers with a template that fits have it too. They are looked up on demand: each could fit any URI.
     with_templates: bool,
 }
 
@@ -241,8 +240,8 @@ impl Resources {
         let mut list = List::default();
         for (uri, owners) in shown {
             let plain = unmapped(uri).is_none();
-            // By its template, a server that reads any such URI has this one, too. A skill's file is its own
-            // server's.
+            // By its template, a server that reads any such URI has this one, too. A skill's file has one
+            // server.
             let with_templates = plain && item_kind == ItemKind::Resource && !claims.is_in_skill(uri);
             let alone = owners.len() == 1
                 && plain

@@ -170,8 +170,7 @@ fn show(listed: &ListedSkill<'_>, claims: &Claims<'_>) -> (Skill, Bytes) {
 }
 
 impl Resources {
-    /// Indexes the files of skills by their servers: those that entries name, and everything in their
-    /// directories.
+    /// Indexes the files of skills by server: those that entries name, and everything in their directories.
     pub(super) fn index_skills(&mut self, listed: &[ListedSkill<'_>]) {
         for ListedSkill { server, item, entry } in listed {
             let root = skill::root(&item.key);
@@ -211,8 +210,7 @@ impl Snapshot {
         any && skills.shown.iter().all(known)
     }
 
-    /// The declaration of the skills extension. A single server's own declaration is kept if there is nothing
-    /// to add.
+    /// The declaration of skills. A single server's own declaration is kept if there is nothing to add.
     pub fn skills_declaration(&self) -> Option<Bytes> {
         if !self.has_skills() {
             // A server that has not listed yet may have some.
@@ -276,7 +274,7 @@ impl Snapshot {
             _ => {}
         }
         if skills.have_scheme(uri) {
-            // If templates fit, only their servers may have it; else all: other URIs of the same scheme tell
+            // If templates fit, only their servers may have it; else all: other URIs of the scheme tell
             // nothing.
             let fitting = known.iter().map(|place| &place.server).filter(|server| skills.has(server));
             let servers: Vec<&ServerName> = fitting.collect();

@@ -49,8 +49,8 @@ impl Spellings {
 }
 
 impl Names {
-    /// The tool that is meant by a name, however it is written; `None` if several could be meant, or the tool
-    /// is not for models.
+    /// The tool that is meant by a name, however it is written; `None` if it could be several, or is not for
+    /// models.
     pub fn alike(&self, wanted: &str) -> Option<&Found> {
         match self.spelled(wanted) {
             Spelled::One(found) => Some(found),

@@ -92,8 +92,7 @@ pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> 
     introspect_with(server, snapshot, wanted, &|_| None)
 }
 
-/// The same; after each schema comes the line on the tool's results that `on_results` has for its own name, if
-/// any.
+/// The same; after each schema comes a line on the tool's results, if `on_results` has one for its own name.
 pub fn introspect_with(
     server: &ServerName,
     snapshot: &Snapshot,
@@ -152,8 +151,7 @@ fn line(found: &Found, suite: &Suite, full: bool) -> String {
     }
 }
 
-/// A text within a limit of characters: the fewest whole sentences that say something, else a part of the
-/// first.
+/// A text within a limit of characters: the fewest sentences that say something, else a part of the first.
 fn shortened(text: &str, limit: usize) -> String {
     let text = one_line(text);
     let end = text.char_indices().nth(limit).map_or(text.len(), |(end, _)| end);

@@ -20,8 +20,7 @@ pub enum Action<H> {
     Fail(Ended<H>, Interruption),
     /// Nobody came back for the call. `true`: the server still works on it.
     Expire(Ended<H>, bool),
-    /// The server gets another request under a ticket of its own; another call may carry the requests in
-    /// `left_open`.
+    /// The server gets another request under a ticket of its own; another call may carry what is `left_open`.
     Send { call: Ticket, sent: Ticket, server: ServerName, next: NextRequest, left_open: Vec<Ticket> },
     /// A legacy host is asked what a modern server wants to know.
     AskHost { call: Ticket, sent: Ticket, requests: Vec<HostRequest> },

@@ -21,8 +21,7 @@ use crate::{
     wire::{Head, Kind, Members, Span, write},
 };
 
-/// How often a modern server is polled, unless it names an interval; that one is kept within the limits
-/// below.
+/// How often a modern server is polled, unless it names an interval; that one is kept within these limits.
 const INTERVAL: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(60);
@@ -88,8 +87,7 @@ impl PolledTask {
         self.deadline.filter(|(deadline, _)| *deadline <= now).map(|(_, after)| after)
     }
 
-    /// The request that brings a task in progress its answers; before it has begun, the call itself brings
-    /// them.
+    /// The request that brings a begun task its answers; before it has begun, the call itself brings them.
     pub(super) fn update(&mut self, answers: &[(String, Bytes)]) -> Option<NextRequest> {
         let id = self.id.clone()?;
         self.sent.extend(answers.iter().map(|(key, _)| key.clone()));

@@ -1,5 +1,4 @@
-//! Definitions without hidden characters: the bytes of JSON stay as they came, except those that are taken
-//! out.
+//! Definitions without hidden characters: other bytes of the JSON stay as they came.
 
 use std::borrow::Cow;
 

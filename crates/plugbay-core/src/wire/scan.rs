@@ -232,8 +232,7 @@ impl Scan {
         u64::BITS - self.stack.leading_zeros()
     }
 
-    /// Whether the brackets of a block are nested too deep. To count those that open is nearly always enough
-    /// to say no.
+    /// Whether the brackets of a block are nested too deep. Counting those that open is nearly always enough.
     #[inline(always)]
     fn is_too_deep(&self, tokens: &Tokens) -> bool {
         const { assert!(DEPTH_LIMIT == u64::BITS, "the open levels are the bits of one u64") }
@@ -281,8 +280,7 @@ impl Scan {
         let key_ends = run_ends(opening_quotes & key_places, tokens.within_strings, &mut self.in_key);
         let behind_key = behind(key_ends, blanks, &mut self.after_key);
 
-        // A value follows a colon, a comma or an opening bracket, and nothing else does, except in an empty
-        // pair.
+        // A value follows a colon, a comma or an opening bracket; nothing else does, except in an empty pair.
         let values = opening_quotes | left | scalar_starts;
         let value_places = behind_colon | behind_comma | behind_open;
         let wrong = (value_places ^ values) & !(behind_open & right)
@@ -305,8 +303,7 @@ struct Envelope {
 }
 
 impl Envelope {
-    /// Reports the members that end in this block, which begins this deep. False: something follows the
-    /// envelope.
+    /// Reports the members that end in this block, which begins this deep. False: more follows the envelope.
     fn read(
         &mut self,
         text: &[u8],

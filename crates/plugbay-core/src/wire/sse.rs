@@ -131,8 +131,7 @@ impl SseDecoder {
         line.len() > self.limit + 16
     }
 
-    /// Stops keeping a line that is longer than any message may be, but reads on. Only data can be part of a
-    /// message.
+    /// Stops keeping a line longer than any message may be, but reads on. Only data can be part of a message.
     fn give_up_on_long_line(&mut self) {
         if !self.is_too_long(&self.buffer) {
             return;

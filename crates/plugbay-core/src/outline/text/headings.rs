@@ -52,8 +52,7 @@ pub(super) fn markdown(text: &str) -> Vec<Heading> {
     headings
 }
 
-/// Whether headings are those of Markdown: comments of programs begin with `#` too, but do not look like
-/// this.
+/// Whether headings are those of Markdown: comments of programs begin with `#` too, but look different.
 pub(super) fn is_markdown(headings: &[Heading]) -> bool {
     let apart = headings.iter().filter(|heading| heading.stands_apart).count();
     headings.len() >= 2

@@ -264,8 +264,7 @@ impl<'a> Reader<'a> {
             || self.rows.as_ref().is_some_and(|best| span.len() <= best.span.len() && best.count >= FEW)
     }
 
-    /// Takes rows if they are better. The best are those of the outermost table, or of the longest if none is
-    /// in another.
+    /// Takes better rows: those of the outermost table, or of the longest if none is in another.
     fn offer(&mut self, rows: Rows) {
         let is_better = match &self.rows {
             None => rows.count > 0,
@@ -319,8 +318,7 @@ impl<'a> Reader<'a> {
         child
     }
 
-    /// The node of a member with the same key as the object itself: values that contain similar values share
-    /// one node.
+    /// The node of a member with the same key as the object itself: values that contain their like share one.
     fn inner(&mut self, id: Id, key: &[u8]) -> Option<Id> {
         let outer = self.nodes[id].via;
         if let Some((object, at)) = outer

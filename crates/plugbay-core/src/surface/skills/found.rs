@@ -17,8 +17,7 @@ const MOST: usize = 2;
 /// How many characters of a description are shown.
 const PURPOSE: usize = 160;
 
-/// The index of all skills, made when it is first needed. It follows from the skills, so comparisons ignore
-/// it.
+/// The index of all skills, made when first needed. It follows from the skills, so comparisons ignore it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EngineCell(Arc<OnceLock<Engine>>);
 
@@ -67,8 +66,7 @@ impl Skills {
 }
 
 impl Skill {
-    /// The skill's line among the hits of a search. `reader` is the name of the tool that reads the skill by
-    /// its URI.
+    /// The skill's line among the hits of a search. `reader` names the tool that reads it by its URI.
     pub fn line(&self, reader: &str) -> String {
         let Self { name, server, description, uri, .. } = self;
         // On one line, whatever its server wrote.
