@@ -150,8 +150,7 @@ impl Structure<'_> {
         }
     }
 
-    /// Adds a node's lines. `path` is relative to the array around it; `often` says in how many objects it
-    /// is.
+    /// Adds a node's lines. `path` is relative to the array around it; `often`: in how many objects it is.
     fn node(&mut self, id: Id, path: &str, indent: usize, depth: usize, often: &str) {
         let node = &self.profile.nodes[id];
         let is_again = self.above.contains(&id);

@@ -240,8 +240,8 @@ impl Resources {
         let mut list = List::default();
         for (uri, owners) in shown {
             let plain = unmapped(uri).is_none();
-            // By its template, a server that reads any such URI has this one, too. A skill's file has one
-            // server.
+            // By its template, a server that reads any such URI has this one too. A skill's file is its
+            // server's.
             let with_templates = plain && item_kind == ItemKind::Resource && !claims.is_in_skill(uri);
             let alone = owners.len() == 1
                 && plain
