@@ -1,4 +1,4 @@
-//! Access tokens of callers: the trait at which the side of hosts and the check of tokens meet, and what scopes allow.
+//! Access tokens of callers: the trait by which the host side has tokens checked, and what scopes allow.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use crate::{credentials::Later, policy::ToolGrant};
 
 /// Checks the access tokens that callers bring from an authorization server.
 pub trait TokenVerifier: Send + Sync + fmt::Debug {
-    /// What the token says, if the authorization server has issued it for this gateway and it counts now.
+    /// What the token says, if the authorization server has issued it for this gateway and it is valid now.
     fn verify<'a>(&'a self, token: &'a str) -> Later<'a, Result<Arc<AccessToken>, TokenError>>;
 }
 
@@ -14,31 +14,31 @@ pub trait TokenVerifier: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessToken {
     pub issuer: String,
-    /// Who calls: the same in every token that the issuer makes for this caller.
+    /// The caller: the same in every token that the issuer makes for it.
     pub subject: String,
     /// The program that got the token, if the token names it.
     pub client: Option<String>,
     pub scopes: Vec<String>,
-    /// From this moment on it counts no more: the time since 1970.
+    /// When it expires: the time since 1970.
     pub ends: Duration,
 }
 
-/// Why a token does not count. It has no part of the token in it.
+/// Why a token is not valid. Contains no part of the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error("{0}")]
     Invalid(&'static str),
-    /// Nobody can tell whether it counts.
+    /// Its validity cannot be checked now.
     #[error("the keys of the authorization server cannot be had at the moment")]
     Unavailable,
 }
 
-/// Which scopes a caller needs, and which tools each of them allows.
+/// The scopes that a caller needs, and the tools that each of them allows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScopeRules {
     /// Every token needs all of them.
     pub required: Vec<String>,
-    /// The narrowest first, as the user wrote them. Without any, each valid token is for all tools.
+    /// Rules, the narrowest first, as the user wrote them. Without any, each valid token is for all tools.
     pub rules: Vec<ScopeRule>,
 }
 
@@ -50,7 +50,7 @@ pub struct ScopeRule {
 }
 
 impl ScopeRules {
-    /// All scopes that mean something here, each once.
+    /// All scopes that have a meaning here, each once.
     pub fn supported(&self) -> Vec<&str> {
         distinct(self.required.iter().chain(self.rules.iter().map(|rule| &rule.scope)))
     }
@@ -77,22 +77,22 @@ impl ScopeRules {
         grants.map(ToolGrant::any_of)
     }
 
-    /// The scopes to ask for when a token with these does not allow a tool: with the first that does.
+    /// The scopes to ask for when a token with these does not allow a tool: these, and the first that does.
     pub fn needed(&self, held: &[String], allows: impl Fn(&ToolGrant) -> bool) -> Option<String> {
         let allows = |rule: &&ScopeRule| rule.tools.as_ref().is_none_or(&allows);
         let needed = self.rules.iter().find(allows)?;
-        // With a scope that allows it, something else is missing.
+        // If the token has a scope that allows it, something else is missing.
         (!held.contains(&needed.scope)).then(|| self.with(held, Some(&needed.scope)))
     }
 
-    /// As one line. Scopes that the token has are in it: a host that asks for these alone loses nothing.
+    /// Scopes as one line, with those that the token has: a host that asks for these alone loses nothing.
     fn with(&self, held: &[String], needed: Option<&String>) -> String {
         let kept = self.rules.iter().map(|rule| &rule.scope).filter(|scope| held.contains(scope));
         distinct(self.required.iter().chain(kept).chain(needed)).join(" ")
     }
 }
 
-/// The scopes that a token has, with what they mean.
+/// The scopes that a token has, with the rules for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldScopes {
     pub held: Vec<String>,

@@ -4,7 +4,7 @@ use crate::wire::{Members, Span, elements, string_value};
 
 /// The name by which hosts and servers declare it.
 pub const EXTENSION: &str = "io.modelcontextprotocol/ui";
-/// How the URI of every page begins: hosts take no other.
+/// The beginning of every page's URI: hosts accept no other.
 pub const PAGE_SCHEME: &str = "ui://";
 /// The member of `_meta` that named a page before there was `ui.resourceUri`.
 const OLDER_KEY: &str = "ui/resourceUri";
@@ -45,11 +45,11 @@ impl ToolUi {
     }
 }
 
-/// As many pages of one object count, the first and the last of them.
+/// How many pages of one object count: half of them are the first ones, half the last ones.
 const MOST_LINKS: usize = 16;
 
-/// The pages that an object `_meta` names. A key that stands there twice counts twice, because parsers differ in which
-/// of the two they take.
+/// The pages that an object `_meta` names. A key that occurs twice counts twice, because parsers differ in
+/// which of the two they take.
 pub fn page_links(bytes: &[u8], meta: &Span) -> Vec<PageLink> {
     let mut links = Vec::new();
     let mut add = |span: Span| {

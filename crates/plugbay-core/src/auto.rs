@@ -1,7 +1,7 @@
-//! Which mode fits a host: what each would make its model read in conversations of several lengths.
+//! The mode that fits a host, by what each would make its model read in conversations of several lengths.
 //!
-//! The estimate and its figures are those of conversations that were measured in real hosts; a test below compares
-//! the two.
+//! The estimate and its figures come from conversations that were measured in real hosts; a test below
+//! compares both.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ use crate::{
     tokens::{Cost, estimate_definition},
 };
 
-/// A conversation as it may go.
+/// A possible conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conversation {
-    /// How often the model is asked for its next step, if it need not look for tools.
+    /// How often the model is asked for its next step, if it need not search for tools.
     pub turns: usize,
     /// How many tools it uses, of how many servers.
     pub tools: usize,
     pub servers: usize,
-    /// What a call and its result add to the context.
+    /// How many tokens a call and its result add to the context.
     pub result: usize,
     /// The model's provider remembers the beginning of the last request, and charges little for it.
     pub cached: bool,
@@ -45,30 +45,30 @@ impl Conversation {
 
 /// A search and its reply, as `plugbay-bench search` has them.
 const SEARCHED: usize = 290;
-/// A server as one tool; what it tells of each of its tools, and the call that asks for it.
+/// A server as one tool; its line on each of its tools, and the call that asks for those.
 const SUITE: usize = 60;
 const SUITE_LINE: usize = 25;
 const INTROSPECTED: usize = 100;
 /// The name of a tool that the host hides.
 const HIDDEN: usize = 12;
-/// Bytes of prose to a token.
+/// Bytes of prose per token.
 const BYTES_PER_TOKEN: usize = 4;
-/// What a token costs that the provider remembers, in percent.
+/// The price of a token that the provider remembers, as a share of the full price.
 const REMEMBERED: f64 = 0.1;
 
-/// The measures of a catalog, as far as the mode is open.
+/// The sizes of a catalog, for servers whose mode is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sizes {
     pub servers: usize,
     pub tools: usize,
-    /// Of all definitions together.
+    /// The tokens of all definitions together.
     pub tokens: usize,
-    /// What all servers say of themselves, in bytes.
+    /// The length of all that servers say of themselves, in bytes.
     pub words: usize,
 }
 
 impl Sizes {
-    /// Without the servers whose mode the user has chosen: nothing that is decided here changes how they are shown.
+    /// The sizes without servers whose mode the user has chosen: no decision here changes how they are shown.
     pub fn of(snapshot: &Snapshot) -> Self {
         let decided =
             |server: &ServerName| snapshot.layout.exposures.get(server).is_some_and(|one| one.mode.is_some());
@@ -79,13 +79,13 @@ impl Sizes {
         Self { servers, tools, tokens, words }
     }
 
-    /// Within a quarter: nothing that would make another mode right.
+    /// Whether the tokens differ by at most a quarter, which would not make another mode right.
     pub fn are_about(self, tokens: usize) -> bool {
         self.tokens.abs_diff(tokens) <= self.tokens / 4
     }
 }
 
-/// What was chosen and why.
+/// The chosen mode and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     pub mode: Mode,
@@ -104,11 +104,11 @@ pub struct Estimate {
     pub extra_turns: usize,
     /// What a model reads in each of the possible conversations, in tokens; remembered ones count less.
     pub costs: [usize; Conversation::POSSIBLE.len()],
-    /// By how many percent it costs more than the cheapest mode, in the conversation where that is the most.
+    /// By how many percent it costs more than the cheapest mode, in its worst conversation.
     pub worst: usize,
 }
 
-/// A host that sees a tool itself can ask its user about it; that is worth so much, in percent.
+/// How much it is worth that a host sees a tool itself, in percent: it can then ask its user about the tool.
 pub const IN_SIGHT: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,11 +117,11 @@ pub enum Reason {
     CodeMode,
     /// The host has a search of its own; a second one on top would only add turns.
     Defers,
-    /// It never costs much more than the cheapest one, however long the conversation is.
+    /// The mode never costs much more than the cheapest one, however long the conversation is.
     CheapMistake,
 }
 
-/// What each mode would cost this host.
+/// The cost of each mode for this host.
 pub fn estimates(profile: &Profile, sizes: Sizes) -> Vec<Estimate> {
     let shapes =
         [Mode::All, Mode::Search, Mode::Activate, Mode::Suite].map(|mode| Shape::of(mode, profile, sizes));
@@ -159,7 +159,7 @@ pub fn choose(profile: &Profile, sizes: Sizes) -> Choice {
     Choice { mode, reason: Reason::CheapMistake, modes }
 }
 
-/// Some host may be given search to use.
+/// Whether some host may get a mode with search.
 pub fn may_search(snapshot: &Snapshot) -> bool {
     let choice = || choose(snapshot.layout.hosts.unknown(), Sizes::of(snapshot));
     snapshot.layout.mode.is_none() && matches!(choice().mode, Mode::Search | Mode::Suite)
@@ -170,7 +170,7 @@ struct Shape {
     mode: Mode,
     first: usize,
     extra_turns: usize,
-    /// What each of these turns adds to the context.
+    /// How many tokens each of these turns adds to the context.
     reply: usize,
     /// The list of tools changes in these turns, so that the provider remembers nothing.
     changes_list: bool,
@@ -183,7 +183,7 @@ impl Shape {
         let defers = profile.defers(sizes.tools);
         let (per_tool, per_server) = (sizes.tokens / sizes.tools.max(1), sizes.tokens / sizes.servers.max(1));
         let longest = profile.longest_instructions(mode);
-        // One search of the host finds both of our tools; a suite has to be found each time.
+        // One search by the host finds both of our tools; each suite has to be found separately.
         let found_first = |count: usize| if defers && !profile.keeps_in_sight { count } else { 0 };
         let shape = Self { mode, first: 0, extra_turns: 0, reply: 0, changes_list: false };
         match mode {
@@ -235,7 +235,8 @@ impl Shape {
         }
     }
 
-    /// A model reads its whole context anew in each turn: what was there first, and what was added since.
+    /// The cost of a conversation. A model reads its whole context anew in each turn: what was there first,
+    /// and what was added since.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -265,7 +266,7 @@ fn lines(sizes: Sizes, longest: usize) -> usize {
     (LINE * sizes.servers).min(LONGEST_INSTRUCTIONS).min(longest) / BYTES_PER_TOKEN
 }
 
-/// What our own tools cost in one turn.
+/// The cost of our own tools in one turn.
 pub(crate) fn builtin_tokens(tools: &[BuiltinTool]) -> usize {
     tools.iter().map(|own| estimate_definition(own.definition().as_bytes())).sum()
 }

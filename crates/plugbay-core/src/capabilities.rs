@@ -1,9 +1,9 @@
-//! What a host can be asked by servers, as it declared it: sampling, elicitation, roots.
+//! Client capabilities, as a host declared them: what servers can ask it for (sampling, elicitation, roots).
 
 use crate::wire::{Members, Span, string_value};
 
-/// The client capabilities that a gateway keeps for its hosts. What else a host declares are its
-/// [extensions](crate::extension), or is between it and servers that it speaks to directly.
+/// The client capabilities that a gateway keeps for its hosts. Other things that a host declares are its
+/// [extensions](crate::extension), or concern only servers that it speaks to directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is declared by itself, in any combination")]
 pub struct ClientCapabilities {
@@ -49,7 +49,7 @@ impl ClientCapabilities {
         }
         if let Some(elicitation) = declared(object, "elicitation") {
             client_capabilities.url = declared(&elicitation, "url").is_some();
-            // Before there were two modes there was only the form.
+            // Before elicitation had two modes, there was only the form.
             client_capabilities.form = declared(&elicitation, "form").is_some() || !client_capabilities.url;
         }
         if let Some(roots) = declared(object, "roots") {
@@ -60,7 +60,7 @@ impl ClientCapabilities {
         client_capabilities
     }
 
-    /// The JSON object to declare; of what was never declared there is no trace.
+    /// The JSON object to declare. Capabilities that were not declared are missing from it.
     pub fn declaration(self) -> String {
         let object = |members: &[(&str, bool)]| {
             let members: Vec<_> = members.iter().filter(|(_, has)| *has).map(|(text, _)| *text).collect();
@@ -77,8 +77,8 @@ impl ClientCapabilities {
         ])
     }
 
-    /// What this server request needs that was not declared. A method that we do not know needs nothing that
-    /// we could tell.
+    /// The capability that this server request needs and that was not declared. What an unknown method needs
+    /// cannot be told.
     pub fn lacks(self, bytes: &[u8], method: &[u8], params: Option<&Span>) -> Option<&'static str> {
         let has = |key: &str| params.is_some_and(|params| Members::find(bytes, params, key).is_some());
         match method {

@@ -34,11 +34,11 @@ use crate::{
     wire::{Cursor, Framing, Members, ScanError, Span, Walk, string_value},
 };
 
-/// All servers at one moment. Changes make a new one.
+/// All servers at one moment. Each change makes a new catalog.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     servers: BTreeMap<ServerName, Arc<Entry>>,
-    /// Those that do not work, heard of before or not.
+    /// The servers that do not work, whether they have listed before or not.
     failed: BTreeMap<ServerName, Arc<Failure>>,
 }
 
@@ -59,7 +59,7 @@ pub enum Freshness {
     Stale,
 }
 
-/// What one server said it is and has.
+/// What one server says of itself, and all that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     pub dialect: Dialect,
@@ -67,18 +67,18 @@ pub struct Offer {
     pub info: Option<Bytes>,
     pub instructions: Option<String>,
     pub capabilities: ServerCapabilities,
-    /// What else it can do, by names that only hosts need to know.
+    /// Its other capabilities, by names that only hosts need to know.
     pub extensions: Extensions,
     pub tools: Tools,
-    /// These by their URIs, URI templates and names.
+    /// The key of these is the URI, the URI template and the name.
     pub resources: Vec<Item>,
     pub templates: Vec<Item>,
     pub prompts: Vec<Item>,
-    /// By their URIs: entries of `skills/list`.
+    /// Entries of `skills/list`, with their URIs as keys.
     pub skills: Vec<Item>,
-    /// What was taken out of its definitions since it listed them.
+    /// The hidden characters that were taken out of its definitions since it listed them.
     pub hidden: Option<Arc<HiddenText>>,
-    /// What was left out when it listed these; `None` also if that is not known.
+    /// The definitions that were left out when it listed these; `None` also if that is not known.
     pub left_out: Option<LeftOut>,
 }
 
@@ -95,7 +95,7 @@ pub enum ItemKind {
 /// A resource, a resource template, a prompt or a skill: its definition as the server wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What it is asked for by.
+    /// The name or URI by which it is requested.
     pub key: String,
     pub definition: Bytes,
     /// The key in the definition, with its quotes.
@@ -113,8 +113,8 @@ pub struct Dialect {
     /// A remote gateway with the plain API alone: `GET /tools`, `POST /tools/call`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plain_api: bool,
-    /// The day since 1970 on which it did not answer the server request whether it is modern, or died of it. It
-    /// is not asked at every start.
+    /// The day since 1970 on which it did not answer the request that asks whether it is modern, or ended
+    /// because of it. Therefore it is not asked at every start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_in_vain: Option<u64>,
 }
@@ -125,14 +125,14 @@ impl From<Era> for Dialect {
     }
 }
 
-/// Something that happened to the catalog.
+/// An event that changes the catalog.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// The server has answered with all it has.
     Listed(ServerName, Arc<Offer>),
     /// From the cache: known, but not seen yet.
     Remembered(ServerName, Arc<Offer>),
-    /// What is known of its lists for other kinds of hosts.
+    /// The known lists of the server for other kinds of hosts.
     Varied(ServerName, Arc<Variants>),
     /// The server failed; what it offered stays, marked stale.
     Failed(ServerName, Arc<Failure>),
@@ -182,7 +182,7 @@ impl Catalog {
         }
     }
 
-    /// Why a server does not work, since it was last heard of.
+    /// Why a server has not worked since it last listed.
     pub fn failure(&self, server: &ServerName) -> Option<&Arc<Failure>> {
         self.failed.get(server)
     }
@@ -204,7 +204,7 @@ impl Catalog {
         self.servers.get(server).map(AsRef::as_ref)
     }
 
-    /// What hosts of this kind see. `None`: the same as is here.
+    /// The catalog that hosts of this kind see. `None`: the same as this one.
     #[must_use]
     pub fn seen_by(&self, host: &Declaration) -> Option<Self> {
         let differing = self.servers.iter().filter_map(|(name, entry)| {
@@ -226,21 +226,21 @@ impl Catalog {
         self.servers.values().all(|entry| entry.offer_for(host).1)
     }
 
-    /// The tools of servers that nobody has needed yet, but for those that can wait until somebody does.
+    /// The tools that nobody has needed yet, except those that can wait until somebody does.
     pub fn unread_tools(&self) -> Vec<Tools> {
         let tools = self.servers.iter().map(|(server, entry)| (server, &entry.offer.tools));
         let unread = tools.filter(|(server, tools)| !tools.are_read() && !tools.can_wait(server));
         unread.map(|(_, tools)| tools.clone()).collect()
     }
 
-    /// In the order of their names.
+    /// All servers, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&ServerName, &Entry)> {
         self.servers.iter().map(|(name, entry)| (name, &**entry))
     }
 }
 
 impl Entry {
-    /// What hosts of this kind see, and whether that is certain or will not become so.
+    /// The offer that hosts of this kind see, and whether that is certain or will not become certain.
     pub fn offer_for(&self, host: &Declaration) -> (Arc<Offer>, bool) {
         match &self.variants {
             Some(variants) => variants.offer_for(&self.offer, host),
@@ -281,25 +281,25 @@ impl Offer {
         }
     }
 
-    /// With these tools.
+    /// The same with these tools.
     #[must_use]
     pub fn with_tools(self, tools: Tools) -> Self {
         Self { tools, ..self }
     }
 
-    /// Without what was left out.
+    /// The same with a note of what was left out.
     #[must_use]
     pub fn without(self, left_out: Option<LeftOut>) -> Self {
         Self { left_out, ..self }
     }
 
-    /// With what it has declared besides.
+    /// The same with the extensions that it has declared.
     #[must_use]
     pub fn extended(self, extensions: Extensions) -> Self {
         Self { extensions, ..self }
     }
 
-    /// With what it offers besides tools.
+    /// The same with the items that it offers besides tools.
     #[must_use]
     pub fn with_items(self, capabilities: ServerCapabilities, items: Items) -> Self {
         let Items { resources, templates, prompts, skills } = items;
@@ -307,7 +307,7 @@ impl Offer {
         Self { capabilities, resources, templates, prompts, skills, ..self }
     }
 
-    /// Whether hosts see the same of both; how the server is spoken to does not count.
+    /// Whether hosts see the same of both; the dialect does not count.
     pub fn lists_same(&self, other: &Self) -> bool {
         let Self {
             dialect: _,
@@ -366,7 +366,7 @@ impl ItemKind {
         }
     }
 
-    /// Where a list of it stands in a result.
+    /// The member of a result that has a list of these.
     pub fn list_key(self) -> &'static str {
         match self {
             Self::Tool => "tools",
@@ -377,7 +377,7 @@ impl ItemKind {
         }
     }
 
-    /// The member of a definition by which it is asked for.
+    /// The member of a definition by which an item is requested.
     pub fn key(self) -> &'static str {
         match self {
             Self::Tool | Self::Prompt => "name",
@@ -396,7 +396,7 @@ impl Item {
     }
 }
 
-/// One page of a list: its definitions, as far as they are taken, and the next cursor.
+/// Reads one page of a list: its definitions, as far as `allowance` takes them, and the next cursor.
 pub fn read_page(
     message: &Bytes,
     result: &Span,

@@ -1,7 +1,7 @@
-//! Credentials for the requests to one server: where the side of servers and the side of logins meet.
+//! Credentials for the requests to one server: the interface between the server side and the login side.
 //!
-//! The side of servers asks for headers before each request, and says when the server rejected them. The other side
-//! refreshes tokens, and knows when only a login of the user can help.
+//! The server side asks for headers before each request, and reports when the server rejected them. The login
+//! side refreshes tokens, and knows when only a login of the user can help.
 
 use std::{fmt, path::PathBuf, pin::Pin, sync::Arc};
 
@@ -21,8 +21,8 @@ pub trait Credentials: Send + Sync + fmt::Debug {
     /// The server rejected a request: with status 401, or with 403 because of its scopes. It has not carried it out.
     fn rejected<'a>(&'a self, rejection: Rejection<'a>) -> Later<'a, Verdict>;
 
-    /// Begins a login in this process, or joins the one that is under way. The login goes on by itself: when the user
-    /// has logged in, [`Credentials::changed`] tells.
+    /// Begins a login in this process, or joins the one that is under way. The login goes on by itself;
+    /// [`Credentials::changed`] ends when the user has logged in.
     fn login(&self) -> Later<'_, Result<LoginOffer, Arc<Failure>>>;
 
     /// Waits until a login that was begun has failed, and says why. It never ends if the user logs in.
@@ -33,7 +33,7 @@ pub trait Credentials: Send + Sync + fmt::Debug {
     /// Waits until there are other credentials than in this generation, whichever process has got them.
     fn changed(&self, since: Generation) -> Later<'_, ()>;
 
-    /// Waits until no credentials are being renewed: a process that ends in the middle of it may lose the new ones.
+    /// Waits until no credentials are being renewed: a process that ends meanwhile may lose the new ones.
     fn settled(&self) -> Later<'_, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -46,11 +46,11 @@ pub trait Credentials: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Generation(pub u64);
 
-/// Where a request goes: a proof of possession names both.
+/// Method and URL of a request: a proof of possession names both.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
     pub method: &'a str,
-    /// With its path, without query and fragment.
+    /// The URL with its path, without query and fragment.
     pub url: &'a str,
 }
 
@@ -92,11 +92,11 @@ pub enum Verdict {
 /// A login that is under way.
 #[derive(Debug, Clone)]
 pub struct LoginOffer {
-    /// Where the user logs in: to be shown to the user and opened in a browser.
+    /// The page on which the user logs in: to be shown to the user and opened in a browser.
     pub url: String,
     /// Names this login to hosts.
     pub id: String,
-    /// Whom the user trusts there, for the question.
+    /// The question to the user, which names whom the user trusts there.
     pub message: String,
 }
 
@@ -119,13 +119,13 @@ pub enum CredentialSource {
 pub struct HeadersCommand {
     pub program: String,
     pub args: Vec<String>,
-    /// Where it starts.
+    /// The folder in which it starts.
     pub folder: Option<PathBuf>,
     /// The command as shown to the user, without the values of variables.
     pub written: String,
 }
 
-/// As it is written: the values of variables may be secrets.
+/// Shows the command as it is written: the values of variables may be secrets.
 impl fmt::Debug for HeadersCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { folder, written, .. } = self;
@@ -136,14 +136,14 @@ impl fmt::Debug for HeadersCommand {
     }
 }
 
-/// What the user has said about the login at a server.
+/// The user's settings for the login at a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OAuthSettings {
     /// A client that is registered already.
     pub client: Option<ClientSettings>,
     /// The client id metadata document of plugbay, for authorization servers that read such documents.
     pub client_metadata_url: Option<String>,
-    /// Instead of the scopes that the server asks for.
+    /// Replaces the scopes that the server asks for.
     pub scopes: Option<Vec<String>>,
     /// The port of the redirect URI, for clients that are registered with one.
     pub callback_port: Option<u16>,

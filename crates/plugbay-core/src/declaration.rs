@@ -19,7 +19,7 @@ impl Declaration {
         Self::new(ClientCapabilities::read(bytes, object), Extensions::read(bytes, object))
     }
 
-    /// The `capabilities` object of this kind of host: extensions have their names alone, because some values differ
+    /// The `capabilities` object of this kind of host, with the names of extensions only: some values differ
     /// from session to session.
     pub fn kind(&self) -> String {
         self.extensions.without_values().added_to(self.capabilities.declaration())

@@ -1,5 +1,5 @@
-//! The two protocols in the field: sessions that open with `initialize` (legacy), and stateless
-//! requests that carry everything in `_meta` (modern). What a message of one becomes in the other.
+//! The two protocols in use: sessions that open with `initialize` (legacy), and stateless requests that
+//! carry everything in `_meta` (modern). Converts messages of one to the other.
 
 use bytes::Bytes;
 
@@ -25,7 +25,7 @@ pub const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 pub const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 pub const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// The code of the error by which a modern server tells what its client should be able to do.
+/// The code of the error by which a modern server names a capability that its client lacks.
 pub const MISSING_CAPABILITY: &[u8] = b"-32021";
 
 /// The legacy revision to speak with a host that asks for `requested`.
@@ -34,8 +34,8 @@ pub fn negotiate(requested: Option<&str>) -> &'static str {
     LEGACY_VERSIONS.into_iter().find(|version| Some(*version) == requested).unwrap_or(newest)
 }
 
-/// Whether the protocol itself has this method, in whichever era and from whichever side: what is ours to answer, or
-/// nobody's. In any letters, so that nothing gets by that a lenient server would take for it.
+/// Whether the protocol itself has this method, in either era and from either side: then it is ours to
+/// answer, or nobody's. The case of letters does not count: a lenient server could ignore it too.
 pub fn is_core(method: &[u8]) -> bool {
     std::str::from_utf8(method).is_ok_and(|method| CORE.iter().any(|known| folds_to(method, known)))
 }
@@ -79,7 +79,7 @@ const CORE: [&str; 36] = [
     "notifications/tasks/status",
 ];
 
-/// What `_meta` of a request says that concerns a gateway; values as spans of the message.
+/// The members of a request's `_meta` that concern a gateway; values are spans of the message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {
     pub version: Option<Span>,
@@ -113,7 +113,7 @@ impl Meta {
         meta
     }
 
-    /// A request that names its protocol version is a modern one.
+    /// The era of the request: one that names its protocol version is modern.
     pub fn era(&self) -> Era {
         if self.version.is_some() { Era::Modern } else { Era::Legacy }
     }
@@ -122,9 +122,9 @@ impl Meta {
 /// Where fields can be added to a request's `_meta`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaSlot {
-    /// Behind the opening brace of an existing `_meta`.
+    /// After the opening brace of an existing `_meta`.
     Meta { at: usize, empty: bool },
-    /// Behind the opening brace of `params`, which has no `_meta` yet.
+    /// After the opening brace of `params`, which has no `_meta` yet.
     Params { at: usize, empty: bool },
     /// Before the closing brace of a request without `params`.
     Message { at: usize },
@@ -157,11 +157,11 @@ impl MetaSlot {
     }
 }
 
-/// What a modern request says of itself in its `_meta`. A server of both eras that is spoken to in the legacy
-/// one would take the request for another protocol's.
+/// The members of `_meta` that make a request modern. A server of both eras that is spoken to in the legacy
+/// one would take such a request for the other protocol's.
 const ENVELOPE: [&str; 4] = [VERSION_KEY, CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY];
 
-/// A modern request as a legacy server is sent it: without that, and otherwise as it is.
+/// A modern request in the form for a legacy server: without the envelope, and otherwise unchanged.
 #[must_use]
 pub fn without_envelope(mut draft: Draft, params: Option<&Span>) -> Draft {
     let message = draft.message().clone();
@@ -172,7 +172,7 @@ pub fn without_envelope(mut draft: Draft, params: Option<&Span>) -> Draft {
     while let Some(member) = members.next() {
         let mut end = member.value.end;
         if ENVELOPE.contains(&&*member.key) {
-            // One comma goes with it: the one before it, or else the one behind.
+            // One comma goes with it: the one before it, or else the one after.
             if first && members.peek().is_some() {
                 end += 1 + message[end..].iter().position(|byte| *byte == b',').unwrap_or_default();
             }
@@ -185,23 +185,23 @@ pub fn without_envelope(mut draft: Draft, params: Option<&Span>) -> Draft {
     draft
 }
 
-/// A modern host's notification, a cancellation for one, as a legacy server is sent it.
+/// A modern host's notification, such as a cancellation, in the form for a legacy server.
 #[must_use]
 pub fn notification_without_envelope(draft: Draft) -> Draft {
     let params = Head::read(draft.message()).ok().and_then(|head| head.payload);
     without_envelope(draft, params.as_ref())
 }
 
-/// What every modern result must have and a legacy server does not know of, and where it is put: last, so
-/// that it holds whatever the server has written before it, which is not looked for.
-/// `cacheable`: also that it had better not be kept, for nobody tells when it changes.
+/// The members that every modern result must have and a legacy server does not know, and where to insert
+/// them: last, so that they win over anything that the server has written before, which is not searched for.
+/// `cacheable`: also a note that the result should not be kept, because nobody tells when it changes.
 pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(Span, &'static [u8])> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
         return None;
     };
     let at = result.end - 1;
     if bytes[result.start] != b'{' || bytes[at] != b'}' {
-        return None; // not a result by any protocol: it is passed on as it came
+        return None; // no protocol has such a result: it is passed on as it came
     }
     let empty = bytes[result.start..at].trim_ascii_end().ends_with(b"{");
     let text: &[u8] = match (empty, cacheable) {
@@ -213,26 +213,26 @@ pub fn completion(bytes: &[u8], head: &Head, cacheable: bool) -> Option<(Span, &
     Some((at..at, text))
 }
 
-/// A code of one era that the other does not have, or has for something else, and what is said there.
+/// A code of one era that the other lacks, or uses for something else, and the code that the other uses.
 struct Renumbering {
     era: Era,
     code: &'static [u8],
     said: &'static [u8],
-    /// Only of a resource that there is not: the code says more than that.
+    /// Only for a resource that does not exist: the code has other meanings, too.
     missing_resource: bool,
 }
 
 const RENUMBERED: [Renumbering; 5] = [
     Renumbering { era: Era::Legacy, code: b"-32002", said: b"-32602", missing_resource: false },
     Renumbering { era: Era::Modern, code: b"-32602", said: b"-32002", missing_resource: true },
-    // Of no meaning once, and now those of headers, capabilities and versions that do not fit.
+    // These had no meaning once, and are now for headers, capabilities and versions that do not fit.
     Renumbering { era: Era::Legacy, code: b"-32020", said: b"-32000", missing_resource: false },
     Renumbering { era: Era::Legacy, code: b"-32021", said: b"-32000", missing_resource: false },
     Renumbering { era: Era::Legacy, code: b"-32022", said: b"-32000", missing_resource: false },
 ];
 
-/// Where a server's error has a code that means something else in the other era, and the code to put there.
-/// `of_reading`: it answers `resources/read`.
+/// The place of an error code that means something else in the other era, and the code to put there.
+/// `of_reading`: the error answers `resources/read`.
 pub fn renumbered(bytes: &[u8], head: &Head, era: Era, of_reading: bool) -> Option<(Span, &'static [u8])> {
     let (Kind::Error { .. }, Some(error)) = (&head.kind, &head.payload) else { return None };
     let code = Members::find(bytes, error, "code")?;
@@ -245,7 +245,7 @@ pub fn renumbered(bytes: &[u8], head: &Head, era: Era, of_reading: bool) -> Opti
     Some((code, row.said))
 }
 
-/// Where a result takes a further member of its `_meta`, and the text to put there.
+/// Where to insert a further member into a result's `_meta`, and the text to insert.
 pub fn remark(bytes: &[u8], head: &Head, member: &[u8]) -> Option<(usize, Vec<u8>)> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
         return None;
@@ -261,16 +261,16 @@ pub fn remark(bytes: &[u8], head: &Head, member: &[u8]) -> Option<(usize, Vec<u8
     Some((object.start + 1, text))
 }
 
-/// A modern server's result that says: ask your user this, then call again.
+/// A modern server's result that asks the host's user something, and then wants the call again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRequired {
-    /// The object of server requests by key.
+    /// The object with the server requests by key.
     pub requests: Option<Span>,
     pub state: Option<Span>,
 }
 
 impl InputRequired {
-    /// `None` for every other answer; a large one is only searched for the word.
+    /// `None` for every other answer; a large one is only searched for `input_required`.
     pub fn read(bytes: &[u8], head: &Head) -> Option<Self> {
         let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else {
             return None;
@@ -289,8 +289,8 @@ impl InputRequired {
     }
 }
 
-/// The visits to web pages that a legacy server's error demands before it is called again. The modern
-/// protocol has no such error: there they are asked for by a result.
+/// The URLs that the user must visit before a legacy server is called again, by its error. The modern
+/// protocol has no such error: there a result asks for them.
 pub fn visits_required(bytes: &[u8], head: &Head) -> Option<Vec<Span>> {
     let (Kind::Error { .. }, Some(error)) = (&head.kind, &head.payload) else { return None };
     let code = Members::find(bytes, error, "code")?;
@@ -420,7 +420,7 @@ mod tests {
                 assert!(sent.contains(kept), "{sent}");
             }
         }
-        // What stands behind the result of a long answer is not read; it must still be one message.
+        // The members after the result of a long answer are not read; it must still be one message.
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{long},"x":{{}}}}"#);
         let head = Head::read(message.as_bytes()).unwrap();
         assert!(

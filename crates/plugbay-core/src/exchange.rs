@@ -1,6 +1,6 @@
-//! Where the two sides meet: what the host side asks of servers, and what comes back.
+//! The interface of host side and server side: calls go one way, answers and server requests the other.
 //!
-//! Both directions are plain calls that never wait, so neither side can stall the other.
+//! Both directions are plain function calls that never block, so neither side can stall the other.
 
 use std::{
     fmt,
@@ -25,7 +25,7 @@ use crate::{
     wire::{Draft, Head, Span},
 };
 
-/// One number names a call on its whole way: in the session, in the server's task, and on the wire
+/// The number of a call on its whole way: in the session, in the server's task, and on the wire
 /// to the server, as request id and as progress token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
@@ -35,7 +35,7 @@ pub struct Ticket(pub u64);
 pub struct Tickets(AtomicU64);
 
 impl Tickets {
-    /// Goes on from this number: two processes that serve one host must not use the same numbers.
+    /// Continues from this number: two processes that serve one host must not use the same numbers.
     pub fn start_at(&self, number: u64) {
         self.0.store(number, Ordering::Relaxed);
     }
@@ -54,12 +54,12 @@ pub struct Call {
     pub era: Era,
     /// Where the request's `params` are.
     pub params: Option<Span>,
-    /// Instead of the server's own call timeout.
+    /// Replaces the server's own call timeout.
     pub timeout: Option<Duration>,
     pub task_role: TaskRole,
 }
 
-/// What ends a call.
+/// The outcome of a call.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// The server's response as it came. `head` tells where its id and payload are.
@@ -71,14 +71,14 @@ pub enum Answer {
     Failed(CallError),
 }
 
-/// A server's request to a host. One number names it on its whole way, as a ticket does a call: it is
-/// the id by which a legacy host is asked.
+/// A server's request to a host. Its number names it on its whole way, as a ticket names a call, and is
+/// the request id that a legacy host sees.
 #[derive(Debug, Clone)]
 pub struct ServerRequest {
     pub number: Ticket,
     pub server: ServerName,
-    /// The calls that it may be about, oldest first: all of one host where its server does not tell. It
-    /// ends with the last of them.
+    /// The calls that it may belong to, oldest first: all calls of one host if the server does not say which.
+    /// The request ends with the last of them.
     pub calls: Vec<Ticket>,
     /// The request as it came, read whole; `head` tells where its parts are.
     pub message: Bytes,
@@ -95,7 +95,7 @@ impl ServerRequest {
         self.head.payload.as_ref()
     }
 
-    /// Whether it may be about another call than this.
+    /// Whether it may belong to a call other than this one.
     pub fn outlives(&self, call: Ticket) -> bool {
         self.calls.iter().any(|other| *other != call)
     }
@@ -119,7 +119,7 @@ pub enum Topic {
         uri: Span,
         params: Span,
     },
-    /// How a task is, in the words of this era; `id` is its span with quotes.
+    /// The state of a task, in the format of this era; `id` is its span with quotes.
     Task {
         era: Era,
         id: Span,
@@ -127,16 +127,15 @@ pub enum Topic {
     },
 }
 
-/// Something of a server that a host wants to hear of when it changes, by the server's own name for it: a
-/// JSON string.
+/// Something of a server that a host subscribes to, by the server's own name for it: a JSON string.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SubscriptionTarget {
     Resource(Bytes),
-    /// A modern server tells of those tasks alone that are asked for.
+    /// A modern server sends notifications only of the tasks that were asked for.
     Task(Bytes),
 }
 
-/// What ends a server request.
+/// The outcome of a server request.
 #[derive(Debug)]
 pub enum Reply {
     /// The host's response as it came.
@@ -147,11 +146,11 @@ pub enum Reply {
     /// Its result alone, as raw JSON.
     Result(Bytes),
     Refused(ServerRequestError),
-    /// The call by which it was asked has ended without an answer to it: another may do.
+    /// The call that carried it has ended without an answer to it: another call may carry it.
     LeftOpen,
 }
 
-/// Why nobody answers a server.
+/// Why a server request gets no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ServerRequestError {
     #[error("no host can be asked")]
@@ -180,7 +179,7 @@ impl ServerRequestError {
     }
 }
 
-/// Hears once how a server's start has gone; never, if there is no such server any more.
+/// A callback that hears the outcome of a server's start once; never if the server no longer exists.
 pub struct Warmed(Box<dyn FnOnce(Result<(), Arc<Failure>>) + Send>);
 
 impl Warmed {
@@ -199,13 +198,13 @@ impl fmt::Debug for Warmed {
     }
 }
 
-/// A change of a server's lists on its way to hosts: it has told of the change, and nobody has the new lists yet. Dropped
-/// when hosts can see them, or when there is nothing to see.
+/// A change of a server's lists on its way to hosts: the server has announced it, and nobody has the new
+/// lists yet. Dropped when hosts can see them, or when there is nothing to see.
 #[derive(Default)]
 pub struct ListChange(Mutex<Vec<Box<dyn Send>>>);
 
 impl ListChange {
-    /// Drops this when the change is over.
+    /// Keeps this guard until the change is over.
     pub fn keep(&self, guard: Box<dyn Send>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(guard);
     }
@@ -223,10 +222,10 @@ pub trait Servers: Send + Sync {
     /// unless the call is cancelled.
     fn forward(&self, server: &ServerName, call: Call);
 
-    /// Asks the server again what it has.
+    /// Asks the server for its lists again.
     fn refresh(&self, server: &ServerName);
 
-    /// Whether the server does not run, and starts at its next use.
+    /// Whether the server is not running and starts at its next use.
     fn is_idle(&self, server: &ServerName) -> bool;
 
     /// Whether no other session uses this instance of the server.
@@ -234,51 +233,52 @@ pub trait Servers: Send + Sync {
         true
     }
 
-    /// Starts the server if it is not running, however lately it has failed.
+    /// Starts the server if it is not running, however recently it has failed.
     fn warm(&self, server: &ServerName, warmed: Warmed);
 
-    /// Somebody has its tools in sight: it is not put to rest.
+    /// A host has the server's tools listed: the server is not stopped when unused.
     fn hold(&self, server: &ServerName);
 
-    /// One who had them has not any more.
+    /// A host that had them listed no longer has.
     fn release(&self, server: &ServerName);
 
     /// Ends a call without an answer. `notification` is the host's own cancellation.
     fn cancel(&self, server: &ServerName, ticket: Ticket, notification: Draft);
 
-    /// Answers a server request. One that is no longer open has been dealt with.
+    /// Answers a server request. Does nothing if it is no longer open.
     fn reply(&self, server: &ServerName, server_request: Ticket, reply: Reply);
 
-    /// A host's notification that only this server may know, or has asked for. One that does not run misses it.
+    /// Forwards a host's notification that only this server may know, or has asked for. A server that is not
+    /// running misses it.
     fn notify(&self, server: &ServerName, notification: Bytes);
 
-    /// A host's roots have changed: every server hears of it that was told of roots.
+    /// A host's roots have changed: every server that was told of roots is notified.
     fn roots_changed(&self, notification: Bytes);
 
-    /// Somebody wants to hear when this changes.
+    /// A host subscribes to changes of this.
     fn watch(&self, server: &ServerName, what: SubscriptionTarget);
 
-    /// One who did wants it no more.
+    /// A host that subscribed no longer wants to.
     fn unwatch(&self, server: &ServerName, what: SubscriptionTarget);
 
-    /// The host registry wants another level of the log than it did.
+    /// The log level that the host registry wants has changed.
     fn log_level_changed(&self);
 
-    /// The host registry can do more than it could.
+    /// The host registry has more client capabilities than before.
     fn client_capabilities_grew(&self);
 }
 
-/// The host side as the server side sees it: whoever sent the call.
+/// The host side as the server side sees it: the sender of a call.
 pub trait Caller: Send + Sync + std::fmt::Debug {
     fn answered(&self, ticket: Ticket, answer: Answer);
 
-    /// Whose this is, where every request of a host is a caller of its own. Any other is a host itself.
+    /// The owner, if every request of a host is a caller of its own. `None`: the caller is a host itself.
     fn holder(&self) -> Option<[u8; 32]> {
         None
     }
 
-    /// Whether the caller keeps up with its answers. Until it does, whoever works for it alone should
-    /// read no further ahead: what is not read costs nothing. Never stops an answer.
+    /// Whether the caller keeps up with its answers. Until it does, a reader that serves it alone should
+    /// read no further ahead: unread data costs nothing. Never stops an answer.
     fn poll_ready(&self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
@@ -286,17 +286,17 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     /// A `notifications/progress` of the server; `token` is the span of its progress token.
     fn progressed(&self, ticket: Ticket, notification: Bytes, token: Span);
 
-    /// What servers of the modern era are told that they can ask in return.
+    /// The client capabilities that servers of the modern era are told of.
     fn client_capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::NONE
     }
 
-    /// What else they are told that it knows.
+    /// The extensions that they are told of.
     fn extensions(&self) -> Extensions {
         Extensions::default()
     }
 
-    /// From which level on log messages are wanted; `None` leaves it to the server.
+    /// The lowest level of log messages that are wanted; `None` leaves it to the server.
     fn log_level(&self) -> Option<Level> {
         None
     }
@@ -304,10 +304,10 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     /// The lists of the server have changed during this call: its host is notified before it gets the answer.
     fn lists_changing(&self, _call: Ticket, _change: &ListChange) {}
 
-    /// Something that nobody asked for; for this call, as far as one can tell.
+    /// A notification that nobody asked for; during this call, as far as one can tell.
     fn told(&self, _during: Option<Ticket>, _news: &ServerNotification) {}
 
-    /// A server asks something, and this call can carry it to the host. Unless it is refused at once,
+    /// A server sends a request that this call can carry to the host. Unless it is refused at once,
     /// [`Servers::reply`] is called in time, or the server request is withdrawn.
     fn asked(&self, _during: Option<Ticket>, _question: ServerRequest) -> Result<(), ServerRequestError> {
         Err(ServerRequestError::NoHost)
@@ -322,12 +322,12 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     /// The answer to a server request is no longer wanted. `notification` says so, with a hole for its number.
     fn withdrawn(&self, _during: Option<Ticket>, _question: Ticket, _notification: Draft) {}
 
-    /// Something that a server request has led to is over: `notifications/elicitation/complete`.
+    /// What a server request has led to is complete: `notifications/elicitation/complete`.
     fn completed(&self, _notification: Bytes) {}
 }
 
 impl dyn Caller + '_ {
-    /// Whether what is meant for one of them may be shown to the other.
+    /// Whether a message for one of the two may be shown to the other.
     pub fn is_same_host(&self, other: &dyn Caller) -> bool {
         let holder = self.holder();
         std::ptr::addr_eq(self, other) || (holder.is_some() && holder == other.holder())

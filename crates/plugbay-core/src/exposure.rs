@@ -10,50 +10,50 @@ use crate::{
 /// Filter, names and description overrides of one server. Keys are the server's own tool names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exposure {
-    /// The same for every host, if the user has said so.
+    /// The server's own mode for every host, if the user has set one.
     pub mode: Option<Mode>,
     /// Tools that are listed in every mode.
     pub pin: Patterns,
     pub policy: Policy,
-    /// Tools stand under their names alone, without `{server}__`, wherever that leaves no doubt whose
-    /// they are.
+    /// Tools stand under their own names, without `{server}__`, wherever it is clear whose they are.
     pub bare: bool,
-    /// A remote gateway: its tools stand under the names that it gives them, and a local tool of the same name wins.
+    /// The server is a remote gateway: its tools keep the names that it gives them, but a local tool of the
+    /// same name wins.
     pub remote: bool,
     /// The server's tool name → the name that replaces it.
     pub rename: BTreeMap<String, String>,
     /// The server's tool name → the description that replaces the server's.
     pub describe: BTreeMap<String, String>,
     pub suite: Suite,
-    /// What a model is told that uses this server's tools for a sentence.
+    /// Instructions for the model that uses this server's tools in agent runs.
     pub instructions: Option<String>,
-    /// What becomes of large results.
+    /// The rules for large results.
     pub results: ResultRules,
 }
 
-/// Where a server's tools stand.
+/// The mode of a server: where its tools stand.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// In the list.
+    /// Tools are in the list.
     #[default]
     All,
-    /// Behind the tools that find, describe and call them.
+    /// Tools are behind other tools that find, describe and call them.
     Search,
-    /// In the list once they have been switched on.
+    /// Tools are in the list once they have been switched on.
     Activate,
-    /// Behind one tool for the whole server.
+    /// Tools are behind one tool for the whole server.
     Suite,
-    /// Behind a tool that runs scripts, and one that finds tools for them.
+    /// Tools are behind a tool that runs scripts, and one that finds tools for them.
     Code,
 }
 
-/// How a server is shown as one tool.
+/// The settings of a server that is shown as one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Suite {
-    /// `{server}_suite` if there is none.
+    /// The tool's name; `None` for `{server}_suite`.
     pub name: Option<String>,
     pub description: Option<String>,
     /// The longest summary of a tool, in characters.

@@ -1,4 +1,4 @@
-//! Extensions and experiments: what either side declares by a name that need not mean anything to us.
+//! Extensions and experiments: either side declares them by names that need not mean anything to us.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use crate::{
     wire::{Members, Span},
 };
 
-/// So many of them are kept, each of so many bytes: it is others who choose how many there are.
+/// How many extensions are kept, and the longest value, in bytes: others decide how many they declare.
 const LIMIT: usize = 32;
 const LONGEST: usize = 4096;
 
-/// What must not be declared for others. Tasks are seen to where ids are; the rest is about how a client signs
-/// in at a server, and towards servers the client is this gateway.
+/// Extensions that must not be declared for others. Tasks are handled where ids are; the others are about how
+/// a client signs in at a server, and for servers the client is this gateway.
 const OWN: [&str; 3] = [
     task::EXTENSION,
     "io.modelcontextprotocol/oauth-client-credentials",
     "io.modelcontextprotocol/enterprise-managed-authorization",
 ];
 
-/// What was declared, as it was.
+/// Extensions as they were declared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extensions(BTreeMap<(Section, String), Bytes>);
 
-/// The member of `capabilities` that it stands in.
+/// The member of `capabilities` that an extension stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Section {
     Extensions,
@@ -58,7 +58,7 @@ impl Extensions {
         read
     }
 
-    /// With the one that lets a server answer by a task.
+    /// The same with the extension that lets a server answer by a task.
     #[must_use]
     pub fn with_tasks(mut self) -> Self {
         self.0.insert((Section::Extensions, task::EXTENSION.to_owned()), Bytes::from_static(b"{}"));
@@ -76,13 +76,13 @@ impl Extensions {
         self
     }
 
-    /// What is declared of one extension.
+    /// The declared value of one extension.
     pub fn get(&self, name: &str) -> Option<&Bytes> {
         self.0.get(&(Section::Extensions, name.to_owned()))
     }
 
-    /// What others declared too. Where two declared the same, the first one's value stays: a mixture of both
-    /// could be true of neither. `false`: nothing of it was new.
+    /// Adds what others declared. If both declared the same extension, the first one's value stays: a mixture
+    /// of both could be wrong for either. `false`: nothing was new.
     pub fn join(&mut self, other: &Self) -> bool {
         let before = self.0.len();
         for (name, value) in &other.0 {
@@ -124,7 +124,7 @@ impl Extensions {
         capabilities
     }
 
-    /// Whether a method is part of one of these, as far as its name tells: `com.example/x` has
+    /// Whether a method belongs to one of these extensions, as far as its name tells: `com.example/x` has
     /// `com.example/x/get` and `x/get`.
     pub fn have(&self, method: &str) -> bool {
         let method = method.strip_prefix("notifications/").unwrap_or(method);

@@ -1,4 +1,4 @@
-//! What went wrong with a server, with what its user can do about it.
+//! Failures of servers, with what their user can do about them.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ pub const CUT: &str = "plugbay ended before it answered this request. The reques
 /// Why a server is not working: what happened, what it last said, and what may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// For instance "exited with code 1 before answering".
+    /// What happened, for instance "exited with code 1 before answering".
     pub what: String,
     pub cause: Cause,
     /// The end of its stderr, oldest line first.
@@ -21,7 +21,7 @@ pub struct Failure {
     pub remedy: Option<String>,
 }
 
-/// What kind of failure it is, where plugbay itself knows.
+/// The kind of failure, if plugbay itself knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cause {
     #[default]
@@ -51,8 +51,8 @@ impl Failure {
         Self { cause, ..self }
     }
 
-    /// Adds what the server wrote to stdout although it is no MCP message. Unless stderr tells more, that is the
-    /// likely reason.
+    /// Adds what the server wrote to stdout although it is no MCP message. Unless stderr tells more, this is
+    /// the likely cause.
     #[must_use]
     pub fn with_stdout(mut self, lines: Vec<String>) -> Self {
         let known = || lines.iter().rev().find_map(|line| remedy_for(line));
@@ -67,13 +67,13 @@ impl Failure {
         self.cause == Cause::NeedsLogin
     }
 
-    /// What is said of its server: that it does not work and why, or that it needs a login.
+    /// The statement about its server: that it does not work and why, or that it needs a login.
     pub fn of_server(&self) -> String {
         let text = self.with_advice();
         if self.needs_login() { text } else { format!("does not work: {text}") }
     }
 
-    /// For whoever cannot look at the server: what may help, or where to look.
+    /// The failure for readers who cannot examine the server: with what may help, or where to look.
     pub fn with_advice(&self) -> String {
         match self.remedy {
             Some(_) => self.to_string(),
@@ -127,7 +127,7 @@ pub enum CallError {
     Gone(ServerName),
     #[error("server '{server}' failed: {failure}")]
     Down { server: ServerName, failure: Arc<Failure> },
-    /// Its failure says so.
+    /// Its failure says that it needs a login.
     #[error("server '{server}' {failure}")]
     NeedsLogin { server: ServerName, failure: Arc<Failure> },
     #[error("server '{server}' failed: {failure}; it is started again in {} at the latest", seconds(.retry_in))]
@@ -158,7 +158,7 @@ impl CallError {
     }
 }
 
-/// Who said how long a call may take; told by what to do about it.
+/// The origin of a call's timeout; its text says what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Limit {
     #[error("raise \"timeout\" in its \"plugbay\" settings")]
@@ -175,7 +175,7 @@ fn seconds(duration: &Duration) -> String {
     }
 }
 
-/// The last lines, without those that say nothing if there are too many.
+/// The last lines; if there are too many, without those that say nothing.
 fn telling(mut lines: Vec<String>) -> Vec<String> {
     if lines.len() > MOST_LINES {
         lines.retain(|line| {
@@ -207,7 +207,7 @@ fn remedy_for_text(lines: &[String]) -> &'static str {
     }
 }
 
-/// Well-known last words of programs, and what to do about them.
+/// The advice for well-known last lines of programs.
 fn remedy_for(line: &str) -> Option<&'static str> {
     const KNOWN: &[(&str, &str)] = &[
         ("No module named", "install the missing Python package in the environment of this command"),

@@ -1,4 +1,4 @@
-//! Which entry of a full table gives way to a new one: an old one of the owner that has the most.
+//! The entry of a full table that gives way to a new one: an old one of the owner that has the most.
 
 use std::{collections::HashMap, hash::Hash};
 
@@ -10,9 +10,10 @@ pub struct Removable<K, T> {
     pub used: T,
 }
 
-/// The entry that gives way to a new one of `newcomer`. `entries` are all entries by owner; `None` in place of an entry
-/// that must stay. The owner with the most entries loses the one that it has not used for longest, so that no owner
-/// pushes out the entries of others. If all of its entries must stay, the owner with the next most loses one.
+/// The entry that gives way to a new one of `newcomer`. `entries` are all entries by owner; `None` stands for
+/// an entry that must stay. The owner with the most entries loses its least recently used one, so that no
+/// owner pushes out the entries of others. If all of its entries must stay, the owner with the next most
+/// loses one.
 pub fn gives_way<O: Eq + Hash, K, T: Ord>(
     newcomer: O,
     entries: impl IntoIterator<Item = (O, Option<Removable<K, T>>)>,

@@ -1,4 +1,4 @@
-//! jq filters as the rest of the program sees them: a filter with its input, the values that come out, and why none do.
+//! jq filters as the rest of the program sees them: a filter, its input and its output, or its error.
 
 use std::{fmt, pin::Pin};
 
@@ -25,7 +25,7 @@ pub struct FilterOutput {
 /// Why a filter gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// The filter is wrong, does not fit its input, or takes too long or too much: the model can mend it.
+    /// The filter is wrong, does not fit its input, or takes too long or too much: the model can correct it.
     #[error("{0}")]
     Wrong(String),
     /// Filters cannot be run here, or not now.

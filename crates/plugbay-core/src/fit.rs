@@ -1,17 +1,17 @@
-//! Which results are answered with an outline: by the user's word, by the host, and by the way the call came.
+//! Which results are replaced by an outline: by the user's settings, the host, and the way the call came.
 
 use crate::{policy::Patterns, profile::Profile};
 
-/// Results of more bytes are answered with an outline, unless the host cuts sooner or the user says otherwise.
+/// Results with more bytes get an outline, unless the host cuts sooner or the user says otherwise.
 ///
 /// About 5,000 tokens. An outline costs some 700 tokens and a further turn, which reads the conversation again. With a
 /// conversation of 30,000 cached tokens that pays from about 2,500 tokens on if the model needs a part of the result, and
-/// never if it needs the whole. Where half of the results are needed whole, it pays from 5,000 tokens on.
+/// never if it needs the whole. If half of the results are needed whole, it pays from 5,000 tokens on.
 pub const DEFAULT_THRESHOLD: usize = 20_000;
-/// Shorter results are never looked at: an outline would be as long.
+/// Shorter results never get an outline: it would be as long.
 pub const LEAST_THRESHOLD: usize = 2_000;
 
-/// From which length on results have an outline.
+/// The length from which on results have an outline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threshold {
     /// Never: they stay as they are.
@@ -23,11 +23,11 @@ pub enum Threshold {
 /// How the user wants large results of one server to be answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResultRules {
-    /// For all tools; `None`: as it fits the host.
+    /// The threshold for all tools; `None`: as it fits the host.
     pub threshold: Option<Threshold>,
-    /// For tools by pattern: the first that matches counts.
+    /// Thresholds for tools by pattern: the first that matches counts.
     pub tools: Vec<(Patterns, Threshold)>,
-    /// Also for tools that the host has in its list, whose results else stay as they are.
+    /// The rules also apply to tools that the host has in its list, whose results else stay as they are.
     pub listed: bool,
 }
 
@@ -47,19 +47,19 @@ impl ResultRules {
     }
 }
 
-/// How a host takes large results.
+/// How a host handles large results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostTakes {
     /// Its model can read an outline, and then parts of the result.
     pub outlines: bool,
-    /// It cuts a longer result, in bytes.
+    /// The longest result that it does not cut, in bytes.
     pub result: Option<usize>,
     /// It refuses texts that are JSON, but no objects.
     pub refuses_bare_json: bool,
 }
 
 impl HostTakes {
-    /// A host that runs code takes results as values, and a gateway passes them on.
+    /// A host that runs code takes results as values, and a gateway passes them on: both get no outlines.
     pub fn of(host: &Profile) -> Self {
         Self {
             outlines: !host.code_mode && !host.gateway,

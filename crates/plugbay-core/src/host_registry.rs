@@ -1,7 +1,8 @@
-//! Who is there to be asked: the hosts that servers may turn to, and what they can do all together.
+//! The hosts that servers can send requests and notifications to, and their capabilities together.
 //!
-//! Registries form a tree: that of a session counts in that of its gateway, and this one in that of each server which
-//! the gateway shares with others. Capabilities go up when they grow; hosts are looked up from above.
+//! Registries form a tree: that of a session is a member of its gateway's, and that one of the registry of
+//! each server that the gateway shares with others. Capabilities are passed up when they grow; hosts are
+//! looked up from above.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -13,7 +14,7 @@ use crate::{
 /// Fed by the host side, read by the server side.
 #[derive(Debug, Default)]
 pub struct HostRegistry {
-    // A std mutex: held for a look or a push.
+    // A std mutex: held only to read or push.
     hosts: Mutex<Hosts>,
     /// The name of the session of these hosts towards remote gateways.
     session_id: OnceLock<Arc<str>>,
@@ -23,11 +24,11 @@ pub struct HostRegistry {
 struct Hosts {
     client_capabilities: ClientCapabilities,
     extensions: Extensions,
-    /// Those that can be asked though they have called nobody.
+    /// Hosts that can be asked although they have called no server.
     listening: Vec<Weak<dyn Caller>>,
-    /// Those that want to hear the notifications.
+    /// Hosts that receive notifications.
     reading: Vec<Weak<dyn Caller>>,
-    /// From which level on they want the log, as far as they have said so.
+    /// The log levels of hosts that have set one.
     levels: Vec<(Weak<dyn Caller>, Level)>,
     /// Registries whose hosts count here too.
     members: Vec<Weak<HostRegistry>>,
@@ -42,19 +43,20 @@ impl HostRegistry {
         self.declare_for(member);
     }
 
-    /// Servers of this registry are told what the hosts of `other` can do, now and later, but cannot ask them.
+    /// Servers of this registry are told the capabilities of the hosts of `other`, now and later, but cannot
+    /// ask them.
     pub fn declare_for(self: &Arc<Self>, other: &Arc<Self>) {
         push_live(&mut other.lock().above, Arc::downgrade(self));
         self.add_capabilities(other.client_capabilities());
         self.add_extensions(&other.extensions());
     }
 
-    /// What servers are told that they can ask for.
+    /// The client capabilities that servers are told.
     pub fn client_capabilities(&self) -> ClientCapabilities {
         self.lock().client_capabilities
     }
 
-    /// Adds what hosts can do. `false`: that was known.
+    /// Adds capabilities of hosts. `false`: they were known.
     pub fn add_capabilities(&self, client_capabilities: ClientCapabilities) -> bool {
         let mut hosts = self.lock();
         let wider = hosts.client_capabilities.with(client_capabilities);
@@ -66,7 +68,7 @@ impl HostRegistry {
         grown
     }
 
-    /// What else they are told of, by names that only hosts and servers need to know.
+    /// The extensions that servers are told, by names that only hosts and servers need to know.
     pub fn extensions(&self) -> Extensions {
         self.lock().extensions.clone()
     }
@@ -77,7 +79,7 @@ impl HostRegistry {
         Declaration::new(hosts.client_capabilities, hosts.extensions.clone())
     }
 
-    /// Adds what hosts have declared. `false`: that was known.
+    /// Adds extensions that hosts have declared. `false`: they were known.
     pub fn add_extensions(&self, extensions: &Extensions) -> bool {
         let grown = self.lock().extensions.join(extensions);
         if grown {
@@ -108,8 +110,8 @@ impl HostRegistry {
         self.lock().listening.retain(|other| other.strong_count() > 0 && !other.ptr_eq(host));
     }
 
-    /// A host wants the log from this level on, or has no wish any more. `false`: all together want the same
-    /// as before.
+    /// A host wants the log from this level on, or no longer sets one. `false`: the level of all together is
+    /// the same as before.
     pub fn wants_log(&self, host: &Weak<dyn Caller>, level: Option<Level>) -> bool {
         let mut hosts = self.lock();
         let before = hosts.log_level();
@@ -118,13 +120,13 @@ impl HostRegistry {
         hosts.log_level() != before
     }
 
-    /// From which level on anybody wants the log. The most curious decides.
+    /// The lowest log level that any host wants.
     pub fn log_level(&self) -> Option<Level> {
         let own = self.lock().log_level();
         self.members().iter().filter_map(|member| member.log_level()).chain(own).min()
     }
 
-    /// Whoever reads hears of everything; what concerns it, it knows itself.
+    /// Adds a host that receives notifications: it gets all, and decides itself which concern it.
     pub fn reads(&self, host: Weak<dyn Caller>) {
         let mut hosts = self.lock();
         hosts.reading.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&host));
@@ -137,8 +139,8 @@ impl HostRegistry {
         }
     }
 
-    /// The same if the hosts are all of one session; else nobody is told. For messages of which nothing says whom
-    /// they are meant for.
+    /// The same if all hosts are of one session; else nobody is told. For messages that do not say for whom
+    /// they are.
     pub fn each_of_one_session(&self, tell: impl Fn(&dyn Caller)) {
         if let [session] = &self.readers()[..] {
             for host in session {
@@ -147,7 +149,7 @@ impl HostRegistry {
         }
     }
 
-    /// The one that listens, if there is no other: among several nobody could tell who is meant.
+    /// The only host that listens; `None` if there are several, because it would be unclear who is meant.
     pub fn only(&self) -> Option<Arc<dyn Caller>> {
         let mut listening = self.listening().into_iter();
         listening.next().filter(|_| listening.next().is_none())
@@ -173,7 +175,7 @@ impl HostRegistry {
         self.lock().members.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Never under the lock: registries are locked one at a time.
+    /// Acts on the registries above, never under the lock: registries are locked one at a time.
     fn each_above(&self, act: impl Fn(&Self)) {
         let above: Vec<_> = self.lock().above.iter().filter_map(Weak::upgrade).collect();
         for above in above {
@@ -193,7 +195,7 @@ impl Hosts {
     }
 }
 
-/// Adds one that may be there already; those that have gone make room.
+/// Adds a registry, unless it is present already, and removes those that have gone.
 fn push_live(registries: &mut Vec<Weak<HostRegistry>>, new: Weak<HostRegistry>) {
     registries.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&new));
     registries.push(new);

@@ -1,6 +1,6 @@
-//! The shapes of real results, of tools that have no output schema: keys and types, never a value.
+//! The shapes of real results of tools without an output schema: keys and types, never a value.
 //!
-//! A model that knows them writes a jq filter before it has seen a result. Only a few results of each tool are looked at.
+//! With them a model can write a jq filter before it has seen a result. Few results of each tool are read.
 
 use std::{
     collections::BTreeMap,
@@ -16,13 +16,13 @@ use crate::{
     shape::Shape,
 };
 
-/// So many results of a tool are looked at in one process.
+/// How many results of a tool are read in one process.
 const RESULTS: u8 = 8;
-/// So many tools of a server are remembered.
+/// How many tools of a server are remembered.
 pub const TOOLS: usize = 256;
-/// A shape that takes more bytes is not remembered.
+/// The longest shape that is remembered, in bytes.
 pub const LONGEST: usize = 8 << 10;
-/// A result of more bytes is not looked at.
+/// The largest result that is read, in bytes.
 const LARGEST: usize = 8 << 20;
 /// The tokens of a line that shows a shape.
 const LINE: usize = 160;
@@ -33,7 +33,7 @@ pub type Stored = BTreeMap<String, StoredShape>;
 /// A shape as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredShape {
-    /// Tells the tool from another one of its name: see [`mark`].
+    /// Tells the tool from another one of the same name: see [`mark`].
     pub mark: u64,
     pub shape: Shape,
 }
@@ -52,21 +52,21 @@ pub struct LearnedShapes {
 struct Shapes {
     is_loaded: bool,
     tools: BTreeMap<String, Learned>,
-    /// There is something new.
+    /// Something has been learned that is not saved yet.
     is_changed: bool,
 }
 
 #[derive(Default)]
 struct Learned {
     mark: u64,
-    /// With keys that are not confirmed yet.
+    /// The shape, including keys that are not confirmed yet.
     shape: Shape,
-    /// Results that were looked at in this process.
+    /// How many results were read in this process.
     results: u8,
 }
 
 impl Default for LearnedShapes {
-    /// Nothing is kept.
+    /// Shapes of which nothing is stored.
     fn default() -> Self {
         Self::new(Box::new(|_| Stored::new()))
     }
@@ -77,7 +77,7 @@ impl LearnedShapes {
         Self { servers: Mutex::default(), load }
     }
 
-    /// Whether a result of this tool is worth a look. It counts as looked at. This is on the path of calls.
+    /// Whether a result of this tool should be read; if so, it counts as read. This is on the path of calls.
     pub fn is_wanted(&self, server: &ServerName, tool: &str, length: usize) -> bool {
         if length > LARGEST {
             return false;
@@ -89,7 +89,7 @@ impl LearnedShapes {
         }
     }
 
-    /// Learns from the value of a result, as `jq` gets it. Takes long: not for the event loop.
+    /// Learns from the value of a result, as `jq` gets it. Takes long, so it must not run in the event loop.
     pub fn learn(&self, server: &ServerName, offer: &Offer, tool: &str, value: &[u8]) {
         let tool = offer.tool(tool).filter(|tool| tool.raw("outputSchema").is_none());
         let Some(tool) = tool else { return };
@@ -114,7 +114,7 @@ impl LearnedShapes {
         self.lock().remove(server);
     }
 
-    /// What is new since the last time, to be kept: confirmed keys alone.
+    /// What is new since the last time, to be stored: confirmed keys only.
     pub fn take_changed(&self) -> Vec<(ServerName, Stored)> {
         let mut servers = self.lock();
         let changed = servers.iter_mut().filter(|(_, shapes)| shapes.is_changed);
@@ -184,7 +184,7 @@ impl Shapes {
     }
 }
 
-/// What is kept of two processes. `new` counts where both know a tool under another mark.
+/// Merges what two processes have stored. If they know a tool under different marks, `new` counts.
 pub fn merged(old: Stored, new: Stored) -> Stored {
     let mut all = old;
     for (tool, stored) in new {
@@ -197,7 +197,7 @@ pub fn merged(old: Stored, new: Stored) -> Stored {
     within_limits(all)
 }
 
-/// The same without shapes that are too many or too large: a file may say anything.
+/// The same without surplus and too large shapes: a file may contain anything.
 fn within_limits(stored: Stored) -> Stored {
     let bounded = stored
         .into_iter()
@@ -206,7 +206,7 @@ fn within_limits(stored: Stored) -> Stored {
     bounded.filter(|(_, stored)| is_short(stored)).take(TOOLS).collect()
 }
 
-/// A number that changes with the version of the server and with the arguments of the tool: its results may then be others.
+/// A number that changes with the server's version and the tool's arguments: then its results may change too.
 fn mark(offer: &Offer, tool: &Tool) -> u64 {
     let info = offer.info.as_deref().unwrap_or_default();
     let parts = info.iter().chain(b"\0").chain(tool.raw("inputSchema").unwrap_or_default());

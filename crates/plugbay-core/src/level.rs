@@ -1,6 +1,6 @@
-//! How serious a log message is.
+//! The levels of log messages.
 
-/// From the least to the most serious.
+/// The level of a log message, ordered from the least to the most serious.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Debug,

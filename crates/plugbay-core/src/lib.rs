@@ -1,4 +1,4 @@
-//! The pure heart of plugbay: no tokio, no files, no clock, no network.
+//! The pure core of plugbay: no tokio, no files, no clock, no network.
 
 pub mod access_token;
 pub mod apps;

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// How patient the lifecycle is.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Unused for this long, a server is stopped.
+    /// A server that is unused for this long is stopped.
     pub idle: Option<Duration>,
     pub first_retry: Duration,
     pub last_retry: Duration,
@@ -34,18 +34,18 @@ impl Default for Patience {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Not running, and nothing is wrong: never needed yet, or stopped for want of use.
+    /// Not running, and nothing is wrong: not needed yet, or stopped because it was unused.
     Idle,
     Warming,
     Ready {
-        /// Since when nobody has used it.
+        /// The last time at which it was used.
         idle_since: Instant,
     },
     Error {
         failure: Arc<Failure>,
         retry_at: Instant,
     },
-    /// Only other credentials can help. Time cannot, so that nothing is tried again until there are others.
+    /// Only other credentials can help. Time cannot, so nothing is tried again until there are others.
     NeedsLogin {
         failure: Arc<Failure>,
     },
@@ -66,7 +66,7 @@ pub enum Admission {
     AwaitLogin { failure: Arc<Failure> },
 }
 
-/// What the passing of time calls for.
+/// An action that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     Start,
@@ -77,9 +77,9 @@ pub enum Due {
 pub struct Lifecycle {
     patience: Patience,
     state: State,
-    /// Failures since the server was last of use.
+    /// Failures since the server last answered a call.
     failures: u32,
-    /// The users for whom it shall not rest.
+    /// The users for whom it must keep running.
     holders: BTreeSet<u64>,
     /// Spreads retries so that servers which failed together do not come back together.
     jitter: u64,
@@ -114,7 +114,7 @@ impl Lifecycle {
         }
     }
 
-    /// Somebody waits for it to come up, and may have mended it: no pause is kept.
+    /// Somebody waits for the server to start, and may have repaired it: the pause before a retry is skipped.
     pub fn urged(&mut self, now: Instant) -> Admission {
         if let State::Error { .. } | State::NeedsLogin { .. } = self.state {
             self.state = State::Idle;
@@ -133,7 +133,7 @@ impl Lifecycle {
         None
     }
 
-    /// Whether this user has its tools in sight. If nobody has any more, it is unused from now on.
+    /// Notes whether this user has the server's tools listed. When nobody has, it is unused from now on.
     pub fn held(&mut self, user: u64, held: bool, now: Instant) {
         let changed = if held { self.holders.insert(user) } else { self.holders.remove(&user) };
         if changed {
@@ -160,13 +160,13 @@ impl Lifecycle {
         self.state = State::Ready { idle_since: now };
     }
 
-    /// A call was answered: the server is of use, and its past is forgotten.
+    /// A call was answered: the server works, and its failures are forgotten.
     pub fn served(&mut self, now: Instant) {
         self.failures = 0;
         self.used(now);
     }
 
-    /// It could not be started, or it ended by itself.
+    /// The server could not be started, or it ended by itself.
     pub fn failed(&mut self, now: Instant, failure: Arc<Failure>) {
         if failure.needs_login() {
             self.state = State::NeedsLogin { failure };
@@ -181,7 +181,7 @@ impl Lifecycle {
         self.state = State::Idle;
     }
 
-    /// When to ask `tick` next.
+    /// When to call `tick` next.
     pub fn next_tick(&self) -> Option<Instant> {
         match &self.state {
             State::Ready { idle_since } => self.patience.idle.map(|idle| *idle_since + idle),
@@ -190,7 +190,7 @@ impl Lifecycle {
         }
     }
 
-    /// `busy`: calls are in flight, so the server is in use however long they take. So is one that is held.
+    /// Returns what is due. A server is in use if it is held, or `busy` with calls, however long they take.
     pub fn tick(&mut self, now: Instant, busy: bool) -> Option<Due> {
         if self.next_tick().is_none_or(|due| now < due) {
             return None;
@@ -209,7 +209,8 @@ impl Lifecycle {
         }
     }
 
-    /// Doubles with each failure up to the longest pause, and varies by up to a quarter.
+    /// The pause before a retry. It doubles with each failure up to the longest, and varies by up to a
+    /// quarter.
     fn pause(&mut self) -> Duration {
         let doubled = self.patience.first_retry.saturating_mul(1 << (self.failures - 1).min(20));
         let pause = doubled.min(self.patience.last_retry);

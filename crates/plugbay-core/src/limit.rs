@@ -4,7 +4,7 @@ use std::{fmt, num::NonZeroU32, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// So many calls in so much time.
+/// A number of calls per period of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     pub count: NonZeroU32,
@@ -19,17 +19,17 @@ pub enum Period {
     Day,
 }
 
-/// The limits of calls that reach servers; those that are absent do not exist.
+/// The limits of calls that reach servers; an absent one means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CallLimits {
-    /// Of one caller. Calls may come in a burst of this many; they are replenished evenly.
+    /// The rate of one caller. Calls may come in a burst of this many; they are replenished evenly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// The same of one session.
+    /// The rate of one session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_rate: Option<Rate>,
-    /// Of one caller in one window of time, which begins with its first call.
+    /// The quota of one caller in one window of time, which begins with its first call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<Rate>,
 }

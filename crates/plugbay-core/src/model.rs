@@ -5,11 +5,10 @@ use std::{fmt, pin::Pin, time::Duration};
 
 use serde_json::value::RawValue;
 
-/// A model that can be asked. Whoever no longer wants the answer drops the future, and that ends the
-/// request.
+/// A model that can be asked. Dropping the future ends the request.
 pub trait Model: Send + Sync + fmt::Debug {
-    /// With `heard` the answer is streamed, if the model can: it is told the text piece by piece as it comes,
-    /// and the reply holds the whole of it all the same.
+    /// With `heard` the answer is streamed, if the model can: `heard` gets the text piece by piece as it
+    /// comes. The reply still holds the whole text.
     fn ask(&self, prompt: Prompt, heard: Option<TextListener>) -> ReplyFuture<'_>;
 }
 
@@ -19,7 +18,7 @@ pub type TextListener = Box<dyn FnMut(&str) + Send>;
 /// Everything that a model is told.
 #[derive(Debug, Clone, Default)]
 pub struct Prompt {
-    /// Who it is to be, apart from the conversation.
+    /// The system prompt, apart from the conversation.
     pub system: Option<String>,
     pub turns: Vec<Turn>,
     pub tools: Vec<ToolSpec>,
@@ -35,7 +34,7 @@ pub enum Turn {
         text: String,
         calls: Vec<ToolCall>,
     },
-    /// What became of the calls of the turn before, all of them.
+    /// The results of all calls of the turn before.
     Results(Vec<ToolResult>),
 }
 
@@ -55,7 +54,7 @@ pub struct ToolCall {
     pub name: String,
     /// An object, as the model wrote it.
     pub arguments: Box<RawValue>,
-    /// The provider's own, to be handed back untouched with the call.
+    /// The provider's own signature, to be returned unchanged with the call.
     pub signature: Option<String>,
 }
 
@@ -76,7 +75,7 @@ pub struct Reply {
     pub stop: Stop,
 }
 
-/// What it cost, in tokens, as far as the provider told.
+/// The cost in tokens, as far as the provider reported it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     pub input: u64,
@@ -89,7 +88,7 @@ pub enum Stop {
     /// It has said everything.
     #[default]
     End,
-    /// It wants tools called.
+    /// It wants to call tools.
     Tools,
     /// The limit was reached: there would be more.
     Limit,
@@ -107,7 +106,7 @@ pub enum ModelError {
     /// `key` tells where the key comes from.
     #[error("the key in {key} is not accepted: {message}")]
     Unauthorised { key: String, message: String },
-    /// `from` is the program that was to tell it.
+    /// `from` is the program that should have printed the key.
     #[error("there is no key for it: {from}: {why}")]
     NoKey { from: String, why: String },
     #[error("its answer cannot be read: {0}")]
@@ -119,13 +118,13 @@ pub enum ModelError {
     Failed { status: Option<u16>, message: String },
     #[error("it cannot be reached: {0}; check \"baseUrl\" and the network")]
     Unreachable(String),
-    /// The host's own model is not there for us.
+    /// The host's own model is not available to us.
     #[error("the host's model cannot be used: {0}")]
     Unaskable(String),
 }
 
 impl ModelError {
-    /// It has nothing to do with what was asked: in a moment the same may well be answered.
+    /// Whether the cause is independent of the prompt: a moment later the same may well be answered.
     pub fn is_passing(&self) -> bool {
         let by_the_way = matches!(self, Self::Failed { status: Some(502 | 504), .. });
         by_the_way || matches!(self, Self::RateLimited { .. } | Self::BrokenOff)

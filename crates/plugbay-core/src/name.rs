@@ -1,8 +1,8 @@
 //! Server and tool names: the only place that joins and splits them.
 //!
-//! A tool is exposed as `{server}__{tool}`, or by its own name where the user wants it so. Because a server name never contains `__` and never
-//! ends with `_`, the first `__` of a joined name is always the joint, so the mapping from
-//! (server, tool) to exposed name can be undone without guessing.
+//! A tool is exposed as `{server}__{tool}`, or by its own name if the user wants it so. A server name never
+//! contains `__` and never ends with `_`. So the first `__` of a joined name is always the joint, and the
+//! mapping from (server, tool) to exposed name can be undone without guessing.
 
 mod likeness;
 mod prefixes;
@@ -14,7 +14,7 @@ pub use likeness::{is_slip, nearest};
 pub use prefixes::ServerPrefixes;
 use sha2::{Digest, Sha256};
 
-/// What stands between server and tool in an exposed name.
+/// The separator between server and tool in an exposed name.
 pub const JOINT: &str = "__";
 
 /// The longest exposed name that every measured host accepts.
@@ -64,7 +64,7 @@ impl ServerName {
         Ok(Self(name.into()))
     }
 
-    /// The nearest valid name to what a host's config uses as a key ("My Server" → `My-Server`).
+    /// The valid name nearest to a key of a host's config ("My Server" → `My-Server`).
     pub fn suggest(name: &str) -> Option<Self> {
         let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
         while plain.contains(JOINT) {
@@ -99,13 +99,13 @@ impl fmt::Debug for ServerName {
 
 /// The name under which a host sees `tool` of `server`.
 ///
-/// Characters that no host takes are replaced and an over-long name is cut; both leave a mark made
-/// of a hash over the original, so the result is stable and two tools do not fall together.
+/// Characters that no host accepts are replaced, and an over-long name is cut. Both leave a mark made
+/// of a hash of the original, so the result is stable and no two tools get the same name.
 pub fn expose(server: &ServerName, tool: &str, limit: usize) -> String {
     fit(&before(server), tool, limit)
 }
 
-/// The name of a tool whose server is not part of it.
+/// The exposed name of a tool without its server.
 pub fn expose_bare(tool: &str, limit: usize) -> String {
     fit("", tool, limit)
 }
@@ -123,7 +123,7 @@ fn fit(before: &str, tool: &str, limit: usize) -> String {
     format!("{cut}_{mark}")
 }
 
-/// The name of a function that has the name of a tool: `a-b__c.d` is `a_b__c_d`. Two names may become one.
+/// A tool's name as the name of a function: `a-b__c.d` is `a_b__c_d`. Two names may become the same.
 pub fn identifier(exposed: &str) -> String {
     let plain: String = exposed.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if plain.starts_with(|first: char| first.is_ascii_digit()) { format!("_{plain}") } else { plain }
@@ -136,13 +136,13 @@ pub fn marked_identifier(exposed: &str, limit: usize) -> String {
     format!("{cut}_{}", hash_digits(exposed))
 }
 
-/// Before everything that is a server's own, in the names that a host sees.
+/// The prefix of everything of a server, in the names that a host sees.
 pub fn before(server: &ServerName) -> String {
     format!("{server}{JOINT}")
 }
 
-/// Splits an exposed name at its joint. A name that was cut or cleaned does not give back its tool:
-/// look those up in the catalog's index instead.
+/// Splits an exposed name at its joint. A name that was cut or cleaned does not contain the tool's own
+/// name: look it up in the catalog's index instead.
 pub fn split(exposed: &str) -> Option<(&str, &str)> {
     exposed.split_once(JOINT)
 }
@@ -162,7 +162,7 @@ pub fn folded_chars(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
-/// The one of several that is meant; `None` if that is none of them, or not clear.
+/// The one known name that is meant; `None` if there is none, or several could be.
 pub fn only_match<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = folded(wanted);
     let mut alike = known.filter(|name| folded(name) == wanted && !wanted.is_empty());
@@ -176,13 +176,13 @@ pub fn without_host(name: &str) -> &str {
     ours.map_or(name, |(_, rest)| rest)
 }
 
-/// Whether a name was cut or cleaned, by its looks: then it does not tell what the tool is called.
+/// Whether a name looks as if it was cut or cleaned: then it does not contain the tool's own name.
 pub fn is_marked(exposed: &str) -> bool {
     let mark = exposed.rsplit_once('_').map(|(_, mark)| mark);
     mark.is_some_and(|mark| mark.len() == HASH_DIGITS && mark.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Whether hosts take every character of a tool's name, so that it is exposed as it is, if it is not too long.
+/// Whether hosts accept every character of a tool's name: then it is exposed unchanged, if not too long.
 pub fn is_clean(tool: &str) -> bool {
     tool.chars().all(|c| is_plain(c) || c == '.')
 }

@@ -1,6 +1,6 @@
 //! One point at which calls to servers are observed: for the audit log, metrics and traces.
 //!
-//! An observer hears of a call when it goes to its server, and once when it has ended, however it ended.
+//! An observer is notified of a call when it goes to its server, and once when it ends, in whatever way.
 
 mod shape;
 #[cfg(test)]
@@ -47,7 +47,7 @@ pub struct StartingCall<'a> {
     /// The OAuth client that acts for the caller, if its token names one.
     pub client: Option<&'a str>,
     pub session: SessionMark,
-    /// What the host calls itself.
+    /// The name that the host gives itself.
     pub host: Option<&'a str>,
     pub era: Era,
     /// Length of the request, in bytes.
@@ -68,7 +68,7 @@ pub enum CallOutcome {
     /// The host cancelled it, or has gone.
     Cancelled,
     TimedOut,
-    /// The server needs an answer of a modern host, which then calls again.
+    /// The server needs an answer from a modern host, which then calls again.
     InputRequired,
     /// A limit of the caller or of the session is reached.
     RateLimited,
@@ -88,7 +88,7 @@ impl CallOutcome {
         }
     }
 
-    /// How a call ended that got no answer from its server.
+    /// The outcome of a call that got no answer from its server.
     pub fn failed(error: &CallError, code: i32) -> Self {
         match error {
             CallError::TimedOut { .. } => Self::TimedOut,
@@ -105,9 +105,9 @@ pub struct CallEnd {
     pub bytes: usize,
 }
 
-/// Hears of calls to servers. It must never wait.
+/// Observes calls to servers. It must never block.
 pub trait Observer: Send + Sync + fmt::Debug {
-    /// Whether anybody wants to hear of calls now. While nobody does, calls cost no more than this question.
+    /// Whether calls are observed now. While they are not, each costs no more than this check.
     fn is_on(&self) -> bool;
 
     fn starts(&self, call: &StartingCall<'_>) -> Box<dyn Observation>;
@@ -123,7 +123,7 @@ pub trait Observation: Send {
     fn ends(self: Box<Self>, end: CallEnd);
 }
 
-/// An observed call that ends exactly once: as cancelled, if nobody says otherwise before it is dropped.
+/// An observed call that ends exactly once: as cancelled, if it is dropped before another outcome is set.
 pub struct ObservedCall(Mutex<Option<Box<dyn Observation>>>);
 
 impl ObservedCall {

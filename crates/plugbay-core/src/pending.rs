@@ -6,16 +6,16 @@ use rustc_hash::FxHashMap;
 
 use crate::exchange::Ticket;
 
-/// A deadline that is noticed later than this: the machine slept, or the process was stopped. That time counts for
-/// nobody.
+/// If a deadline is noticed later than this, the machine slept, or the process was stopped. That time does
+/// not count for any request.
 pub const GAP: Duration = Duration::from_secs(5);
 
-/// Requests by ticket. Each leaves the table exactly once, by whichever of its ends comes first, so
-/// each gets exactly one answer.
+/// Requests by ticket. Each leaves the table exactly once, by the first of its possible ends, so each
+/// gets exactly one answer.
 #[derive(Debug)]
 pub struct Pending<T> {
     entries: FxHashMap<Ticket, Entry<T>>,
-    /// No entry expires before this; kept instead of searched, because it is asked for at every step.
+    /// No entry expires before this. It is stored and not searched, because every step needs it.
     earliest: Option<Instant>,
 }
 
@@ -46,7 +46,7 @@ impl<T> Pending<T> {
         self.entries.insert(ticket, entry);
     }
 
-    /// For a request that stays open until the other side ends it.
+    /// Registers a request that stays open until the other side ends it.
     pub fn register_for_ever(&mut self, ticket: Ticket, what: T) {
         let (patience, at_most) = (Duration::MAX, Duration::MAX);
         let entry = Entry { what, patience, at_most, silent_until: None, latest: None, held: 0 };
@@ -66,7 +66,7 @@ impl<T> Pending<T> {
         Some(&entry.what)
     }
 
-    /// The other side waits for us: its silence means nothing until as many releases.
+    /// The other side waits for us: its silence does not count until as many releases.
     pub fn hold(&mut self, ticket: Ticket) {
         if let Some(entry) = self.entries.get_mut(&ticket) {
             entry.held += 1;
@@ -83,7 +83,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// The process did not run for so long: that time counts for no request.
+    /// The process did not run during `gap`: that time counts for no request.
     pub fn skip_gap(&mut self, gap: Duration) {
         for entry in self.entries.values_mut() {
             for deadline in [&mut entry.silent_until, &mut entry.latest] {
@@ -93,7 +93,7 @@ impl<T> Pending<T> {
         self.earliest = self.entries.values().filter_map(Entry::deadline).min();
     }
 
-    /// Takes out everything that has waited too long, with the time that was not enough.
+    /// Takes out everything that has waited too long, each with its timeout.
     pub fn expire(&mut self, now: Instant) -> Vec<(Ticket, T, Duration)> {
         let due = |entry: &Entry<T>| entry.deadline().is_some_and(|deadline| deadline <= now);
         let expired = self.entries.extract_if(|_, entry| due(entry));

@@ -1,4 +1,4 @@
-//! May this tool be used? One server request, asked once for a listing and once on every forward.
+//! Whether a tool may be used: checked once for a listing and once on every forward.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -14,7 +14,7 @@ pub struct Policy {
     pub deny: Patterns,
     /// A pattern may also name a tool without the server's name in front: a remote gateway shows both as one name.
     pub own_names: bool,
-    /// What the caller that this policy is for may use at most.
+    /// The most that the caller of this policy may use.
     pub grant: Option<ServerGrant>,
 }
 
@@ -39,9 +39,9 @@ pub struct ToolGrant(Arc<Patterns>);
 pub struct ServerGrant {
     patterns: Arc<Patterns>,
     server: ServerName,
-    /// The names of all servers, which its tools must not have in front.
+    /// The names of all servers: its tools must not have those in front.
     servers: Arc<ServerPrefixes>,
-    /// How its tools appear, as in its exposure.
+    /// The names of its tools, as in its exposure.
     rename: BTreeMap<String, String>,
     bare: bool,
     name_limit: usize,
@@ -52,9 +52,9 @@ impl ToolGrant {
         Patterns::compile(globs).map(|patterns| Self(Arc::new(patterns)))
     }
 
-    /// Everything that one of these allows.
+    /// A grant of everything that one of these allows.
     pub fn any_of<'g>(grants: impl IntoIterator<Item = &'g Self>) -> Self {
-        // Each pattern was compiled before. One that could not be would allow nothing.
+        // Each pattern was compiled before. An error would lead to a grant of nothing.
         Self::compile(grants.into_iter().flat_map(Self::globs)).unwrap_or_else(|_| Self(Arc::default()))
     }
 
@@ -63,7 +63,7 @@ impl ToolGrant {
         &self.0.globs
     }
 
-    /// Whether the caller may use the server as a whole: what it has besides tools, and tools that it may get.
+    /// Whether the caller may use the server as a whole: other items than tools, and tools that it may get.
     pub fn is_whole(&self, server: &ServerName) -> bool {
         self.0.matches(&name::before(server))
     }

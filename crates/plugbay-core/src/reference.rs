@@ -16,13 +16,13 @@ use crate::wire::{Cursor, ScanError, Span, Walk, string_value};
 const KEY: &str = "$result";
 /// The key of its filter.
 const FILTER: &str = "jq";
-/// The key of a reference, as it stands in a message. Arguments without these bytes have no reference.
+/// The key of a reference, as it is written in a message. Arguments without these bytes have no reference.
 const WRITTEN: &[u8] = br#""$result""#;
 /// The same in arguments that were put into a string.
 const QUOTED: &[u8] = br#"\"$result\""#;
-/// How every handle begins.
+/// The prefix of every handle.
 const PREFIX: &str = "r_";
-/// So many references of one call are resolved.
+/// How many references of one call are resolved.
 pub const MOST: usize = 32;
 
 /// The handle of a stored result: 128 random bits.
@@ -37,11 +37,11 @@ impl fmt::Display for Handle {
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Handle") // who knows it may read the result
+        f.write_str("Handle") // a handle is enough to read the result
     }
 }
 
-/// The text has not the form of a handle.
+/// The text does not have the form of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a handle looks like r_ and 22 letters and digits")]
 pub struct NoHandle;
@@ -66,13 +66,13 @@ pub struct Reference {
     /// The object that the value replaces.
     pub span: Span,
     pub handle: Handle,
-    /// What is taken of the result; without it, the text of the result.
+    /// The jq filter that is applied to the result; `None` for the text of the result.
     pub filter: Option<String>,
-    /// Where it stands, for messages: `arguments.entities[0].text`.
+    /// Its place, for messages: `arguments.entities[0].text`.
     pub place: String,
 }
 
-/// Whether there may be references in the JSON text: a quick look.
+/// Whether there may be references in the JSON text: a quick check.
 pub fn may_be_in(json: &[u8]) -> bool {
     let key = memchr::memmem::find(json, b"$result");
     key.is_some_and(|at| {
@@ -90,7 +90,7 @@ pub fn find(message: &[u8], value: &Span) -> Vec<Reference> {
         steps: Vec::new(),
         found: Vec::new(),
     };
-    let _ = search.value(0); // what stands before an error counts
+    let _ = search.value(0); // references before an error count
     search.found
 }
 
@@ -119,7 +119,7 @@ enum Step {
 struct Search<'a> {
     message: &'a [u8],
     cursor: Cursor<'a>,
-    /// From the outermost value to this one.
+    /// The steps from the outermost value to the current one.
     steps: Vec<Step>,
     found: Vec<Reference>,
 }
@@ -162,7 +162,7 @@ impl Search<'_> {
                 _ => {}
             }
         }
-        // A key that stands twice makes more members than there are kinds of them.
+        // If a key occurs twice, there are more members than kinds of them.
         if walk.count == usize::from(result.is_some()) + usize::from(filter.is_some()) {
             self.found.extend(self.reference(start, result, filter));
         }

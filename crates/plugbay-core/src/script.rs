@@ -1,4 +1,4 @@
-//! Scripts of models as the rest of the program sees them: what a script asks for, what it is answered, and how it ends.
+//! Scripts of models as the rest of the program sees them: their calls, the answers, and how a script ends.
 
 use std::{fmt, pin::Pin};
 
@@ -31,9 +31,9 @@ pub struct Script {
     pub code: String,
     /// A JSON text, or nothing.
     pub input: Bytes,
-    /// Of its random numbers.
+    /// The seed of its random numbers.
     pub seed: u64,
-    /// What its clock says all the time: milliseconds since 1970.
+    /// The constant time of its clock: milliseconds since 1970.
     pub now: i64,
 }
 
@@ -43,7 +43,7 @@ pub enum ScriptEvent {
     Call(ScriptCall),
     /// It has printed this piece of UTF-8.
     Text(Bytes),
-    /// It waits: nothing happens before an answer.
+    /// It waits for an answer.
     Waits,
     /// It has returned this JSON text, or nothing.
     Returned(Bytes),
@@ -84,7 +84,7 @@ pub enum ScriptAnswer {
     Value(Bytes),
     /// The call throws.
     Error {
-        /// What kind of error it is, in one word.
+        /// The kind of error, in one word.
         code: &'static str,
         message: String,
         /// The result that reports the error, as raw JSON.
@@ -112,7 +112,7 @@ pub enum Reading {
 /// The tools that a script names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Server, if it is named by itself, and tool.
+    /// Server, if it is named separately, and tool.
     pub tools: Vec<(Option<String>, String)>,
     /// It may call no others.
     pub is_complete: bool,
@@ -121,14 +121,14 @@ pub struct Reach {
 /// Why a script has no value. The texts are for its author.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// The script is wrong, or takes too long or too much: its author can mend it.
+    /// The script is wrong, or takes too long or too much: its author can correct it.
     #[error("{message}")]
     Wrong {
         message: String,
         /// The call whose error nobody caught.
         call: Option<u32>,
     },
-    /// Its process has ended. The script has done no wrong that is known of.
+    /// Its process has ended, as far as is known through no fault of the script.
     #[error("{0}")]
     Died(String),
     /// Scripts cannot be run here, or not now.

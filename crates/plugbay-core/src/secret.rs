@@ -29,7 +29,7 @@ impl fmt::Debug for Secret {
 
 /// The secrets of one server by their values, each with the text that is shown in its place. Cheap to clone.
 ///
-/// A server can repeat in an error what it was told, so a [`Secret`] alone does not keep a value out of messages.
+/// A server can repeat a secret in an error, so a [`Secret`] alone does not keep the value out of messages.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KnownSecrets(Arc<[(Secret, String)]>);
 
@@ -38,17 +38,17 @@ pub const HIDDEN: &str = "…";
 
 /// A shorter value is no secret, and would be found in words.
 const SHORTEST: usize = 4;
-/// The same for a value that stands where secrets often are, but need not be.
+/// The same for a value in a place where secrets often are, but need not be.
 const SHORTEST_LIKELY: usize = 8;
 
 impl KnownSecrets {
-    /// `pairs` are values with what is shown instead, such as `${NAME}`.
+    /// `pairs` are values with the texts that are shown instead, such as `${NAME}`.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let known = pairs.into_iter().filter(|(value, _)| value.len() >= SHORTEST);
         Self::sorted(known.map(|(value, shown)| (Secret::new(value), shown)).collect())
     }
 
-    /// The same and more: values that are likely to be secrets because of where they stand. Paths are not.
+    /// The same with further values that are likely to be secrets because of their place. Paths are not.
     #[must_use]
     pub fn and_likely<'a>(&self, pairs: impl IntoIterator<Item = (Cow<'a, str>, String)>) -> Self {
         let is_path = |value: &str| ["/", "./", "../", "~"].iter().any(|start| value.starts_with(start));
@@ -57,8 +57,8 @@ impl KnownSecrets {
         Self::sorted(self.0.iter().cloned().chain(likely).collect())
     }
 
-    /// The text with something else in the place of every secret. Of a text that was cut, and begins or ends with `…`
-    /// therefore, the rest of a secret at that place is left out too.
+    /// The text with every secret replaced. If the text was cut, and therefore begins or ends with `…`, the
+    /// rest of a secret at that place is left out too.
     pub fn hide<'a>(&self, text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
         let mut text = text.into();
         let beginnings =
@@ -89,21 +89,21 @@ impl KnownSecrets {
     }
 }
 
-/// Where the beginning of a secret stands at the end of a text.
+/// The place of a secret's beginning at the end of a text.
 fn begins_at_end(text: &str, secret: &str) -> Option<usize> {
     let lengths = (SHORTEST..secret.len()).rev().filter(|length| secret.is_char_boundary(*length));
     let mut found = lengths.filter(|length| text.ends_with(&secret[..*length]));
     found.next().map(|length| text.len() - length)
 }
 
-/// How long the end of a secret is that stands at the start of a text.
+/// The length of a secret's end at the start of a text.
 fn ends_at_start(text: &str, secret: &str) -> Option<usize> {
     let starts = (1..=secret.len().saturating_sub(SHORTEST)).filter(|start| secret.is_char_boundary(*start));
     let mut found = starts.map(|start| &secret[start..]).filter(|end| text.starts_with(end));
     found.next().map(str::len)
 }
 
-/// Without the values.
+/// Shows no values.
 impl fmt::Debug for KnownSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(_, shown)| shown)).finish()

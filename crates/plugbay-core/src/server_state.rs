@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// How a server is doing, for people and models.
+/// The state of a server, for people and models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
-    /// At rest: it does not run, and its next use starts it.
+    /// It is not running, and its next use starts it.
     Idle,
     /// It is being started, or has not listed its tools yet.
     Warming,
@@ -31,7 +31,7 @@ impl ServerState {
         if failure.needs_login() { Self::NeedsLogin } else { Self::Error }
     }
 
-    /// Whether it cannot be used until somebody has done something.
+    /// Whether it cannot be used until somebody does something about it.
     pub fn is_trouble(self) -> bool {
         matches!(self, Self::NeedsLogin | Self::Error)
     }

@@ -1,6 +1,6 @@
 //! Size limits for data from outside: arguments of built-in tools, and definitions of servers.
 //!
-//! Work on such data must not grow faster than the data, and the data must have an end. `docs/modes.md` lists these limits.
+//! Work on such data must not grow faster than the data, which must be bounded. `docs/modes.md` has a list.
 
 /// The longest name of a tool, server or skill, or pattern of names, in bytes: the arguments `name`, `names`, `server`,
 /// `subtool`. A server's tool with a longer name is left out.
@@ -60,7 +60,7 @@ pub struct TooLong {
 }
 
 impl TooLong {
-    /// A text of so many bytes, of which so many are allowed.
+    /// An error for a text of `size` bytes, of which `limit` are allowed.
     pub fn text(argument: &'static str, size: usize, limit: usize) -> Self {
         Self { argument, size, limit, unit: "bytes" }
     }

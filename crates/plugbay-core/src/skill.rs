@@ -1,4 +1,4 @@
-//! Skills over MCP (`io.modelcontextprotocol/skills`): what an entry says, and where answers carry URIs.
+//! Skills over MCP (`io.modelcontextprotocol/skills`): entries, and the places of URIs in answers.
 
 use crate::{
     size_limit,
@@ -9,10 +9,10 @@ use crate::{
 pub const EXTENSION: &str = "io.modelcontextprotocol/skills";
 /// The setting of a server that lists directories.
 pub const DIRECTORY_READ: &str = "directoryRead";
-/// How the URI of every skill ends. What stands before it is the skill's root.
+/// The ending of every skill's URI. The part before it is the skill's root.
 pub const FILE: &str = "/SKILL.md";
 
-/// What a server declares of skills, in its `capabilities`.
+/// A server's declaration of skills, in its `capabilities`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Declared {
     /// It lists directories.
@@ -35,7 +35,7 @@ pub struct Entry {
     pub description: String,
     /// The URIs of its files; `None` for a skill whose files are not known in advance.
     pub files: Option<Vec<String>>,
-    /// Where the entry has URIs, with their quotes.
+    /// The places of URIs in the entry, with their quotes.
     pub uris: Vec<Span>,
 }
 
@@ -82,7 +82,7 @@ pub fn directories(uri: &str) -> impl Iterator<Item = &str> {
     uri.rmatch_indices('/').map(|(at, _)| &uri[..at])
 }
 
-/// Where a result of `skills/get` or `resources/directory/read` has URIs, in the order of the text.
+/// The places of URIs in a result of `skills/get` or `resources/directory/read`, in the order of the text.
 pub fn uris_of_result(bytes: &[u8], head: &Head) -> Vec<Span> {
     let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else { return Vec::new() };
     let mut uris = Vec::new();

@@ -1,4 +1,4 @@
-//! Tasks: work that outlives the request that began it. Where their ids stand in a message, and how they are.
+//! Tasks: work that outlives the request that began it. Finds their ids in messages, and reads their states.
 //!
 //! The legacy era has them in its last revision, the modern one as an extension; the shapes differ, the
 //! words hardly do.
@@ -10,15 +10,15 @@ use crate::{
     wire::{Head, Kind, Members, Span, elements, string_value},
 };
 
-/// How the modern era names the extension.
+/// The name of the extension in the modern era.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
-/// Where a message of the legacy era says which task it belongs to.
+/// The key under which a message of the legacy era names the task that it belongs to.
 const RELATED_KEY: &str = "io.modelcontextprotocol/related-task";
 
-/// What a call has to do with tasks; ids are the server's own.
+/// The role of a call for tasks; ids are the server's own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TaskRole {
-    /// Nothing.
+    /// It has nothing to do with tasks.
     #[default]
     None,
     /// It may be answered by a task.
@@ -36,9 +36,9 @@ pub struct Task {
     pub status: Option<Status>,
     /// How long the server keeps it, counted from its beginning; `None` is for ever, or unknown.
     pub lifetime: Option<Duration>,
-    /// How often the server wants to be asked.
+    /// The interval at which the server wants to be polled.
     pub interval: Option<Duration>,
-    /// What modern tasks hold, according to their status.
+    /// The contents of modern tasks, by their status.
     pub result: Option<Span>,
     pub error: Option<Span>,
     pub requests: Option<Span>,
@@ -75,7 +75,7 @@ impl Task {
         Some(Self { id: id?.into_owned(), status, lifetime, interval, result, error, requests })
     }
 
-    /// The task that a call is answered by, instead of by its result.
+    /// The task that answers a call instead of its result.
     pub fn begun(bytes: &[u8], head: &Head) -> Option<Self> {
         Self::read(bytes, &begun(bytes, head)?)
     }
@@ -103,7 +103,7 @@ impl Status {
     }
 }
 
-/// The ids in the answer to a call that may have begun a task. What is no task is left alone, whatever
+/// The ids in the answer to a call that may have begun a task. An answer without a task has none, whatever
 /// its tool may have put into it.
 pub fn ids_of_begun(bytes: &[u8], head: &Head) -> Vec<Span> {
     let task = begun(bytes, head);
@@ -122,7 +122,7 @@ pub fn ids_of_told(bytes: &[u8], head: &Head) -> Vec<Span> {
     ids
 }
 
-/// The task that a message belongs to, by its `params` or its `result`: where the id stands.
+/// The place of the id of the task that a message belongs to, in its `params` or `result`.
 pub fn related(bytes: &[u8], payload: &Span) -> Option<Span> {
     memchr::memmem::find(&bytes[payload.clone()], RELATED_KEY.as_bytes())?;
     let meta = Members::find(bytes, payload, "_meta")?;
@@ -130,15 +130,15 @@ pub fn related(bytes: &[u8], payload: &Span) -> Option<Span> {
     is_string(bytes, &id).then_some(id)
 }
 
-/// Whether a client that declares these capabilities takes tasks for an answer.
+/// Whether a client that declares these capabilities accepts tasks as answers.
 pub fn is_known(bytes: &[u8], capabilities: &Span) -> bool {
     let extensions = Members::find(bytes, capabilities, "extensions");
     let tasks = extensions.and_then(|extensions| Members::find(bytes, &extensions, EXTENSION));
     tasks.is_some_and(|tasks| bytes[tasks.start] == b'{')
 }
 
-/// Whether a modern server refuses a call because its client does not take tasks for an answer. It has
-/// done nothing then.
+/// Whether a modern server refuses a call because its client does not accept tasks as answers. Then it has
+/// done nothing.
 pub fn is_demanded(bytes: &[u8], head: &Head) -> bool {
     let (Kind::Error { .. }, Some(error)) = (&head.kind, &head.payload) else { return false };
     let code = Members::find(bytes, error, "code").map(|code| &bytes[code]);
@@ -147,7 +147,7 @@ pub fn is_demanded(bytes: &[u8], head: &Head) -> bool {
     code == Some(era::MISSING_CAPABILITY) && required.is_some_and(|required| is_known(bytes, &required))
 }
 
-/// Whether a tool can be called by a task only; `definition` is its own.
+/// Whether a tool can only be called with a task; `definition` is its own.
 pub fn is_required(definition: &[u8]) -> bool {
     let support = Members::find(definition, &(0..definition.len()), "execution")
         .and_then(|execution| Members::find(definition, &execution, "taskSupport"));
@@ -158,7 +158,7 @@ fn result(head: &Head) -> Option<&Span> {
     head.payload.as_ref().filter(|_| matches!(head.kind, Kind::Result { .. }))
 }
 
-/// A modern result says what it is; a legacy one has the task inside.
+/// The description of a task in a result: a modern result is one and says so, a legacy one contains it.
 fn begun(bytes: &[u8], head: &Head) -> Option<Span> {
     let result = result(head)?;
     memchr::memmem::find(bytes, br#""taskId""#)?;
@@ -169,7 +169,7 @@ fn begun(bytes: &[u8], head: &Head) -> Option<Span> {
     Members::find(bytes, result, "task").filter(|task| bytes[task.start] == b'{')
 }
 
-/// All of them, if a server wrote several: a parser may take any.
+/// All ids of a task, if a server wrote several: a parser may take any.
 fn ids_in(bytes: &[u8], object: &Span) -> impl Iterator<Item = Span> {
     let ids = Members::of(bytes, object).flatten().filter(|member| member.key == "taskId");
     ids.map(|member| member.value).filter(|id| is_string(bytes, id))

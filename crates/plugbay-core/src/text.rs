@@ -1,7 +1,8 @@
 //! Characters that make a text read differently from what it says, and text without them.
 //!
-//! A person sees none of them, and a model or a terminal obeys them: escape sequences, control characters, direction
-//! marks, tags, zero-width characters, variation selectors. Some have their place in a script or in an emoji and stay there.
+//! A person sees none of them, but a model or a terminal obeys them: escape sequences, control characters,
+//! direction marks, tags, zero-width characters, variation selectors. Some belong to a script or an emoji and
+//! stay there.
 
 mod definition;
 #[cfg(test)]
@@ -17,7 +18,7 @@ pub(crate) use definition::{string_start, string_text};
 pub enum Hidden {
     /// An escape sequence of a terminal.
     Ansi,
-    /// A control character that is no line break and no tab.
+    /// A control character other than a line break or tab.
     Control,
     /// A mark that turns the direction of text.
     Bidi,
@@ -130,7 +131,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A line of a log that may have the colours that its writer gave it: other hidden characters are written out.
+/// A line of a log that keeps the colours that its writer gave it; other hidden characters are written out.
 pub fn log_line(line: &str) -> Cow<'_, str> {
     if line.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
         return Cow::Borrowed(line);
@@ -189,7 +190,7 @@ fn replaced(text: &str, mut hidden: impl FnMut(Hidden, char, &mut String)) -> Co
     Cow::Owned(out)
 }
 
-/// Whether nothing in a text is worth a closer look.
+/// Whether a text certainly has no hidden characters.
 fn is_plain_text(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~'))
         || !text.chars().any(|char| kind(char).is_some())
@@ -217,7 +218,7 @@ fn marks(chars: &[char]) -> Vec<Option<Hidden>> {
     marks
 }
 
-/// The kind of a character that is hidden, or may be where it has no place.
+/// The kind of a character that is hidden, or that may be hidden where it does not belong.
 fn kind(char: char) -> Option<Hidden> {
     Some(match char {
         '\n' | '\t' | ' '..='~' => return None,
@@ -250,8 +251,8 @@ fn kind(char: char) -> Option<Hidden> {
     })
 }
 
-/// Whether a character means something to its neighbours: a line break of Windows, a joiner in a script or an emoji, a
-/// selector behind the character that it selects a form of.
+/// Whether a character belongs to its neighbours: a line break of Windows, a joiner in a script or an emoji,
+/// a selector after the character whose form it selects.
 fn is_in_place(char: char, before: Option<char>, after: Option<char>) -> bool {
     let is_base =
         before.is_some_and(|before| !before.is_ascii() && !is_joiner(before) && !is_selector(before));
@@ -277,7 +278,7 @@ fn is_selector(char: char) -> bool {
     kind(char) == Some(Hidden::Variation)
 }
 
-/// The tags of a flag: those of England, Scotland and Wales behind a black flag are the only ones that there are.
+/// The tags of a flag: only those of England, Scotland and Wales after a black flag exist.
 fn flag(before: Option<char>, chars: &[char]) -> Option<usize> {
     const TAGS: u32 = 0xe_0000;
     let ascii = |tag: &char| u8::try_from((*tag as u32).checked_sub(TAGS)?).ok().filter(u8::is_ascii);
@@ -314,7 +315,7 @@ fn escape_sequence(chars: &[char]) -> Option<usize> {
     Some(length)
 }
 
-/// A title, a link and the like: up to BEL or `ESC \`, but never past the end of the line.
+/// The end of a title, a link or the like: at BEL or `ESC \`, but never past the end of the line.
 fn string(chars: &[char], from: usize) -> usize {
     let mut at = from.min(chars.len());
     while let Some(char) = chars.get(at).filter(|char| **char != '\n') {

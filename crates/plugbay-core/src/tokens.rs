@@ -1,6 +1,6 @@
-//! What tool definitions cost a model: which text is counted, and who caused how much.
+//! The tokens that tool definitions cost a model: which text is counted, and the cost of each server.
 //!
-//! Counting itself is left to the caller, so that nobody carries a vocabulary who does not count.
+//! Counting itself is left to the caller, so that only callers that count need a vocabulary.
 
 mod estimate;
 
@@ -27,7 +27,7 @@ pub struct Ledger {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub server: ServerName,
-    /// As the host sees it: under its exposed name.
+    /// The tool as the host sees it: under its exposed name.
     pub tool: Tool,
     pub tokens: usize,
 }
@@ -39,7 +39,7 @@ pub struct Cost {
 }
 
 impl Ledger {
-    /// Also of tools that are not in the list but behind others: what they would cost there.
+    /// Includes tools that are not in the list but behind others: with what they would cost there.
     pub fn of(names: &Names, count: impl Fn(&str) -> usize) -> Self {
         let entry = |found: &Found| {
             let tool = Tool::parse(found.definition())?;
@@ -73,7 +73,7 @@ impl Cost {
     }
 }
 
-/// About what a definition costs, without a vocabulary.
+/// Roughly what a definition costs, without a vocabulary.
 pub fn estimate_definition(definition: &[u8]) -> usize {
     estimate(&counted(definition)) * 4 / 5 // the marks of JSON often share a token
 }
@@ -88,8 +88,8 @@ pub fn counted(definition: &[u8]) -> String {
     format!("{{{}}}", present.collect::<Vec<_>>().join(","))
 }
 
-/// JSON without white space between its parts and without needless escapes: what a host that parses
-/// and writes it again makes of it. Numbers and the order of keys stay as they are.
+/// JSON without white space between its parts and without needless escapes, as it is after a host has
+/// parsed and written it again. Numbers and the order of keys stay as they are.
 pub fn compact(json: &[u8]) -> String {
     let mut out = Vec::with_capacity(json.len());
     let mut rest = json;
@@ -109,12 +109,13 @@ pub fn compact(json: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// How long the string at the start of `json` is, with its quotes.
+/// The length of the string at the start of `json`, with its quotes.
 fn string_length(json: &[u8]) -> usize {
     Cursor::new(json, 0).string().map_or(json.len(), |(span, _)| span.end)
 }
 
-/// What cannot be decoded, such as half a surrogate pair, is kept as it is.
+/// Writes a string without needless escapes. One that cannot be decoded (half a surrogate pair) stays as it
+/// is.
 fn write_string(out: &mut Vec<u8>, string: &[u8]) {
     let decoded = string.contains(&b'\\').then(|| string_value(string)).flatten();
     match decoded {

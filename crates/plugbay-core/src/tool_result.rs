@@ -1,4 +1,4 @@
-//! The result of `tools/call`, read in one pass: its blocks, its texts, and the value that its caller is after.
+//! The result of `tools/call`, read in one pass: its blocks, its texts, and the value that its caller wants.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::{
     wire::{Cursor, Member, Members, ScanError, Span, Walk, string_value},
 };
 
-/// A result of `tools/call`, and where its parts are.
+/// A result of `tools/call`, and the places of its parts.
 pub struct ToolResult<'a> {
     pub(crate) json: &'a [u8],
-    /// In order. A key that comes twice stays twice, as it came.
+    /// The members in their order. A key that occurs twice stays twice.
     pub(crate) members: Vec<Member<'a>>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) is_error: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Block {
 }
 
 impl<'a> ToolResult<'a> {
-    /// `None` if it is no object.
+    /// Reads a result; `None` if it is no object.
     pub fn read(json: &'a [u8]) -> Option<Self> {
         let mut result = Self {
             json,
@@ -114,18 +114,18 @@ impl<'a> ToolResult<'a> {
         self.is_error
     }
 
-    /// Where the value is that a script gets. A text that `structuredContent` only wraps is one by its schema: it stays text,
-    /// whatever stands in it. Text is parsed only if it is an object or a list.
+    /// The place of the value that a script gets. A text that `structuredContent` only wraps is text by its
+    /// schema: it stays text, whatever it contains. Other text is parsed only if it is an object or a list.
     pub fn reading(&self) -> Reading {
         if self.structured.is_some() {
             return if self.is_wrapped_text() { Reading::Text } else { Reading::Structured };
         }
         let has_other = self.blocks.iter().any(|block| block.text.is_none() && block.embedded.is_none());
         if has_other || self.blocks.is_empty() {
-            return Reading::Content; // an image beside a text is not to get lost
+            return Reading::Content; // an image beside a text must not be lost
         }
         let is_one = self.blocks.len() == 1;
-        // A number or a word in quotes may as well be a version or a line of a file.
+        // A number or a word in quotes may just as well be a version or a line of a file.
         let is_json = |text: Cow<'_, str>| text.trim_start().starts_with(['{', '[']) && is_json(&text);
         match self.texts().all(is_json) {
             true if is_one => Reading::Json,
@@ -134,7 +134,7 @@ impl<'a> ToolResult<'a> {
         }
     }
 
-    /// Whether `content` or `structuredContent` comes twice: readers may take either.
+    /// Whether `content` or `structuredContent` occurs twice: readers may take either.
     pub(crate) fn is_ambiguous(&self) -> bool {
         let is_twice = |key: &str| self.members.iter().filter(|member| member.key == key).count() > 1;
         is_twice("content") || is_twice("structuredContent")
@@ -156,12 +156,12 @@ impl<'a> ToolResult<'a> {
         spans.map(move |span| string_text(&json[span.start + 1..span.end - 1]))
     }
 
-    /// The texts, one below the other; `None` if there are none.
+    /// The texts, each from a new line on; `None` if there are none.
     pub fn text(&self) -> Option<Cow<'a, str>> {
         self.texts().reduce(|all, text| Cow::Owned(all.into_owned() + "\n" + &text))
     }
 
-    /// About the bytes that a model sees: texts or structured content. Most servers send the same as both.
+    /// Roughly how many bytes a model sees: texts or structured content. Most servers send the same as both.
     pub fn shown_bytes(&self) -> usize {
         let texts = self.blocks.iter().filter_map(|block| block.text.as_ref());
         texts.map(Span::len).sum::<usize>().max(self.structured.as_ref().map_or(0, Span::len))
@@ -177,7 +177,7 @@ impl<'a> ToolResult<'a> {
         }
     }
 
-    /// The value of the result, as JSON text. It is the first of these that there is:
+    /// The value of the result, as JSON text. It is the first of these that exists:
     ///
     /// 1. `structuredContent`, unless it is `null`, or an object whose only member is the text itself;
     /// 2. the text of the only text item, if it is JSON, else as a string;
@@ -217,7 +217,7 @@ pub(crate) fn only_member(object: &[u8]) -> Option<Span> {
     (cursor.peek() == Ok(b'}')).then_some(value)
 }
 
-/// [`ToolResult::value`] of a result; `null` if it is none.
+/// [`ToolResult::value`] of a result; `null` if the JSON is no result.
 pub fn result_value(result: &[u8]) -> Cow<'_, [u8]> {
     ToolResult::read(result).map_or(Cow::Borrowed(b"null"), |result| result.value())
 }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::name::ServerName;
 
-/// Uses by server and the server's own name of the tool. Counted on the path of every call, so it does nothing else.
+/// Uses by server and the server's own name of the tool. It is on the path of every call, so it only counts.
 #[derive(Debug, Default)]
 pub struct UsageCounts(Mutex<BTreeMap<ServerName, BTreeMap<String, u32>>>);
 
@@ -21,7 +21,7 @@ impl UsageCounts {
         counts.entry(server.clone()).or_default().insert(tool.to_owned(), 1);
     }
 
-    /// All counts; from here on it begins anew.
+    /// Takes all counts; counting begins anew.
     pub fn take(&self) -> BTreeMap<ServerName, BTreeMap<String, u32>> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,6 +1,6 @@
 //! Versions of programs, for comparison.
 
-/// The numbers of a version: `1.18.33-beta` is older than `1.19`. None, if it does not begin with one.
+/// The numbers of a version: `1.18.33-beta` is older than `1.19`. Empty if it does not begin with a number.
 pub fn numbers(version: &str) -> Vec<u64> {
     let version = version.trim().trim_start_matches('v');
     if !version.starts_with(|first: char| first.is_ascii_digit()) {

@@ -17,19 +17,19 @@ const MOST_PROPERTIES: usize = 64;
 /// Keywords that only the full check understands.
 const FULL_CHECK: [&str; 7] =
     ["oneOf", "not", "if", "dependencies", "dependentRequired", "patternProperties", "prefixItems"];
-/// Keywords by which another schema speaks of the same value.
+/// Keywords that apply another schema to the same value.
 const JOINED: [&str; 6] = ["$ref", "allOf", "anyOf", "then", "else", "dependentSchemas"];
 
 /// A tool's `inputSchema`, ready for any number of calls.
 #[derive(Debug)]
 pub struct CompiledSchema {
     pub(super) parsed: Arc<Parsed>,
-    /// The root is the first; empty if there are too many.
+    /// The nodes, the root first; empty if there are too many.
     pub(super) nodes: Vec<Option<Node>>,
 }
 
 impl CompiledSchema {
-    /// Compiles a schema. One that cannot be read demands nothing.
+    /// Compiles a schema. One that cannot be read accepts everything.
     pub fn new(schema: &[u8]) -> Self {
         let parsed = Arc::new(Parsed::read(schema));
         let nodes = Compiler::default().compile(&parsed);
@@ -56,13 +56,13 @@ pub(super) struct Node {
     pub(super) parts: Vec<NodeId>,
     /// Other schemas for the same value, of which one must hold.
     pub(super) any_of: Option<Vec<NodeId>>,
-    /// No other schema speaks of the same value.
+    /// No other schema applies to the same value.
     pub(super) alone: bool,
     /// This schema stands for another one and says nothing itself.
     pub(super) target: Option<NodeId>,
 }
 
-/// What a schema says of an object's members.
+/// A schema's rules for an object's members.
 #[derive(Debug, Default)]
 pub(super) struct ObjectRules {
     /// Sorted by name.
@@ -85,7 +85,7 @@ pub(super) enum Additional {
 #[derive(Default)]
 struct Compiler<'v> {
     ids: HashMap<*const Value, NodeId>,
-    /// In the order of their ids.
+    /// The schemas that were found, in the order of their ids.
     found: Vec<&'v Value>,
 }
 

@@ -6,13 +6,13 @@ use std::cmp::Ordering;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Decimal {
     negative: bool,
-    /// No zeros at either end; none at all for zero.
+    /// Without zeros at either end; empty for zero.
     digits: Vec<u8>,
     exponent: i64,
 }
 
 impl Decimal {
-    /// Of a JSON number. `None` for one whose exponent alone is beyond counting, or that is too long.
+    /// Reads a JSON number. `None` if it is too long, or if its exponent alone is too large to count.
     pub(super) fn read(json: &[u8]) -> Option<Self> {
         const LONGEST: usize = 1_000;
         if json.len() > LONGEST {
@@ -37,7 +37,7 @@ impl Decimal {
         Some(Self { negative, digits, exponent })
     }
 
-    /// `5`, `5.0` and `5e2` are whole numbers.
+    /// Whether it is a whole number, as `5`, `5.0` and `5e2` are.
     pub(super) fn is_whole(&self) -> bool {
         self.exponent >= 0
     }
@@ -48,7 +48,7 @@ impl Decimal {
         let divisor: u64 = std::str::from_utf8(&step.digits).ok()?.parse().ok()?;
         let zeros = self.exponent.checked_sub(step.exponent)?;
         if self.digits.is_empty() || zeros < 0 {
-            // A multiple of the step would end with zeros, which were taken off.
+            // A multiple of the step would end with zeros, which have been cut off.
             return Some(self.digits.is_empty());
         }
         let zeros = (zeros <= ZEROS).then_some(usize::try_from(zeros).ok()?)?;
@@ -58,7 +58,7 @@ impl Decimal {
         Some(rest == 0)
     }
 
-    /// Where the first digit stands.
+    /// The position of the first digit.
     fn magnitude(&self) -> i128 {
         i128::from(self.exponent) + self.digits.len() as i128
     }

@@ -1,4 +1,4 @@
-//! The validator beside the `jsonschema` crate, on generated schemas and values: it never rejects a value that is valid.
+//! Compares the validator with the `jsonschema` crate, on generated data: it never rejects a valid value.
 
 use proptest::{prelude::*, sample::select};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ proptest! {
     #[test]
     fn no_valid_value_is_rejected(
         own in schema(true),
-        // Without references: a schema that leads to itself takes all the steps there are.
+        // Without references: a schema that leads to itself uses up all steps.
         shared in schema(false),
         values in prop::collection::vec(value(), 16),
     ) {
@@ -85,7 +85,7 @@ fn schema(refers: bool) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Keywords that say something of a value by themselves.
+/// Keywords that need no other schema to say something of a value.
 fn keywords() -> impl Strategy<Value = Value> {
     let count = || (0u64..4).prop_map(Value::from);
     let number =

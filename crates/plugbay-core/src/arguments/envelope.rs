@@ -21,27 +21,28 @@ use crate::wire::{Member, Members, string_value};
 /// How a call is put into the arguments of another tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Envelope {
-    /// What the tool's name is called: as it should be first, then as models call it.
+    /// The keys for the tool's name: the right one first, then those that models use.
     names: &'static [&'static str],
-    /// What its arguments are called, should they not be called `arguments`.
+    /// The key for its arguments, if it is not `arguments`.
     arguments: &'static str,
     /// Further parameters of the calling tool: they are never taken for the inner tool's.
     own: &'static [&'static str],
-    /// Such that mean nothing for a call: they are the inner tool's, unless its arguments stand where they belong.
+    /// Further parameters that mean nothing for a call: they are the inner tool's, unless its arguments stand
+    /// where they belong.
     aside: &'static [&'static str],
-    /// What a server is called, where tools of several are to be had.
+    /// The key for a server, if tools of several can be called.
     server: Option<&'static str>,
-    /// Where the name is to be had from.
+    /// The tool that tells names of tools.
     source: &'static str,
 }
 
-/// A call of more members or values than this is not looked at closely.
+/// A call with more members or values than this is not examined closely.
 const MOST_MEMBERS: usize = 1_000;
-/// How long a call may take, for every calling tool.
+/// The parameter for how long a call may take, of every calling tool.
 const TIMEOUT: &str = "timeout";
-/// What is taken of the result, for every calling tool.
+/// The parameter for the part of the result that is wanted, of every calling tool.
 const FILTER: &str = "jq";
-/// What models say beside a call about the call.
+/// Keys under which models put remarks about a call beside it.
 const REMARKS: [&str; 14] = [
     "reason",
     "reasoning",
@@ -85,7 +86,7 @@ impl Envelope {
 pub struct ResolvedTool<T> {
     /// The name by which hosts call it, however it was written.
     pub name: String,
-    /// Was it written as it should be?
+    /// Whether it was written exactly so.
     pub exact: bool,
     /// `None` if its server has never listed it.
     pub schema: Option<Arc<CompiledSchema>>,
@@ -142,7 +143,7 @@ pub enum NoCall {
     Refused(Refusal),
 }
 
-/// Finds the tool of a name; of a server, if that was given apart from it.
+/// Finds the tool of a name; of a server, if that was given separately.
 pub type ResolveTool<'f, T> = &'f dyn Fn(&str, Option<&str>) -> Option<ResolvedTool<T>>;
 
 /// Finds the tool that is to be called, and its arguments.
@@ -184,7 +185,8 @@ pub fn unwrap_call<'a, T>(
     Ok(Call { tool, arguments, timeout, filter, repairs: opened.repairs })
 }
 
-/// A call as it should be written: the exact keys, each once, and an existing tool. Anything else needs a closer look.
+/// A call that is written as it should be: the exact keys, each once, and an existing tool. Anything else
+/// needs a closer look.
 pub(super) fn plain_call<'a, T>(
     outer: &'a [u8],
     envelope: Envelope,
@@ -242,13 +244,13 @@ struct Opened<'a> {
     envelope: Envelope,
     names: &'static [&'static str],
     mode: Mode,
-    /// What has not been understood yet.
+    /// The entries that have not been understood yet.
     entries: Vec<Entry<'a>>,
     repairs: Vec<Repair>,
 }
 
 impl<'a> Opened<'a> {
-    /// The whole call, once more below `arguments`.
+    /// Takes out a whole call that stands once more below `arguments`.
     fn open_whole_call(&mut self) {
         if let [only] = self.entries.as_slice()
             && WRAPPERS.contains(&only.key.as_str())
@@ -262,7 +264,7 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// The tool that is meant: what stands under one of the names and is a tool, before what is not.
+    /// The tool that is meant: a value under one of the names that is a tool comes before one that is not.
     fn tool<T>(&mut self, resolve: ResolveTool<'_, T>) -> Result<ResolvedTool<T>, NoCall> {
         let right = self.names[0];
         let server =
@@ -280,12 +282,12 @@ impl<'a> Opened<'a> {
         let known = |(key, name): &(&'static str, String)| {
             let of_server = by_server(name);
             let asked_for = of_server.is_some() || server.is_none();
-            // What is only like the name of another server's tool is not what was asked for.
+            // A name that is only similar to one of another server's tools does not mean that tool.
             let any = || resolve(name, None).filter(|tool| tool.exact || asked_for);
             Some((*key, of_server.or_else(any)?, asked_for))
         };
         let mut found: Vec<(&str, ResolvedTool<T>, bool)> = written.iter().filter_map(known).collect();
-        // What is only like the name of a tool is another's argument if a tool is named beside it.
+        // If a tool is named exactly, a value that is only similar to a tool's name is an argument.
         if found.iter().any(|(_, tool, _)| tool.exact) {
             found.retain(|(_, tool, _)| tool.exact);
         }
@@ -343,12 +345,12 @@ impl<'a> Opened<'a> {
         Ok(tool)
     }
 
-    /// What is sent, for how long it may take, and what is taken of the result.
+    /// The arguments to send, how long the call may take, and which part of the result is wanted.
     fn arguments(&mut self, tool: &Inner<'_>) -> Result<(Cow<'a, [u8]>, Own), NoCall> {
         let right = self.envelope.arguments;
         let below = self.wrapper(tool).map(|at| self.entries.remove(at));
         let filled = below.as_ref().filter(|entry| !is_empty(entry));
-        // What the call and the tool both take says whose it is only by where it stands.
+        // If the call and the tool have the same parameter, only its place tells whose it is.
         let unclear = if filled.is_some() { self.envelope.server } else { Some(TIMEOUT) };
         if let Some(word) = unclear.filter(|word| tool.takes(word) && self.find(&[word]).is_some()) {
             let name = tool.name;
@@ -357,7 +359,7 @@ impl<'a> Opened<'a> {
             ));
         }
         let timeout = self.timeout()?;
-        // Among arguments that are not below anything, it is the tool's if the tool has such a parameter.
+        // Among arguments that do not stand below a key, it is the tool's if the tool has such a parameter.
         let is_own = filled.is_some() || !tool.takes(FILTER);
         let filter = if is_own { self.filter()? } else { None };
         let (Envelope { own, aside, .. }, mode) = (self.envelope, self.mode);
@@ -396,7 +398,7 @@ impl<'a> Opened<'a> {
         Ok((arguments, Own { timeout, filter }))
     }
 
-    /// Arguments of which some stand where they belong, and others beside them.
+    /// Joins arguments of which some stand where they belong, and others beside them.
     fn completed(&mut self, below: &Entry<'_>, tool: &Inner<'_>) -> Result<Cow<'a, [u8]>, NoCall> {
         let right = self.envelope.arguments;
         let is_object = Kind::of(&below.value) == Kind::Object;
@@ -416,7 +418,7 @@ impl<'a> Opened<'a> {
         Ok(raw::object(&all).into())
     }
 
-    /// A word beside the arguments that belongs to nothing.
+    /// The problem of a key beside the arguments that belongs to nothing.
     fn stray(&self, key: &str, tool: &Inner<'_>) -> Problem {
         let Envelope { arguments: right, names, .. } = self.envelope;
         let known = tool.takes.listed();
@@ -428,8 +430,8 @@ impl<'a> Opened<'a> {
         Problem { example: call.map(|call| call.to_string()), ..Problem::root(&message) }
     }
 
-    /// What the arguments stand below: what should be there, or what is called so by mistake. A parameter of the
-    /// tool that is called so is no such thing, if it can be told.
+    /// The key that the arguments stand below: the right one, or one that models use by mistake. A parameter
+    /// of the tool with the same name does not count, if it can be told apart.
     fn wrapper(&self, tool: &Inner<'_>) -> Option<usize> {
         let right = self.envelope.arguments;
         let is_own = |at: &usize| tool.takes(right) && Kind::of(&self.entries[*at].value) == Kind::Array;
@@ -447,7 +449,7 @@ impl<'a> Opened<'a> {
         self.find(&[key]).map(|at| self.entries.remove(at))
     }
 
-    /// Where the first of these names stands, in the order of the names; as it should be written, or otherwise.
+    /// Where the first of these names stands, in the order of the names; exact spellings come first.
     fn find(&self, names: &[&str]) -> Option<usize> {
         let exact = |name: &&str| self.entries.iter().position(|entry| entry.key == **name);
         let alike = |name: &&str| self.entries.iter().position(|entry| self.mode.is(&entry.key, name));
@@ -460,7 +462,7 @@ impl<'a> Opened<'a> {
 }
 
 impl Mode {
-    /// Is this key that word?
+    /// Whether this key is that word.
     fn is(self, key: &str, word: &str) -> bool {
         key == word || self == Self::Repair && folded(key) == folded(word)
     }

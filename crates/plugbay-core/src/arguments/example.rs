@@ -8,10 +8,10 @@ use super::{
 };
 
 const DEPTH: u32 = 6;
-/// A longer text is no example.
+/// The longest text that serves as an example.
 const LONGEST: usize = 40;
 
-/// `None` where no simple one fits.
+/// An example; `None` if no simple one fits.
 pub(super) fn example(schema: &Schema, at: &Value) -> Option<Value> {
     let built = build(schema, at, DEPTH);
     fits(schema, at, built.to_string().as_bytes()).then_some(built)
@@ -33,7 +33,7 @@ fn build(schema: &Schema, at: &Value, depth: u32) -> Value {
             .filter(|whole| schema::types(whole) != ["null"])
             .map(|whole| build(schema, &whole, depth - 1))
             .peekable();
-        // Deep inside the first will do: alternatives of alternatives multiply.
+        // Deep inside, the first is good enough: alternatives of alternatives multiply.
         let first = built.peek().cloned().unwrap_or_default();
         let right = |built: &Value| fits(schema, at, built.to_string().as_bytes());
         return if depth == DEPTH { built.find(right).unwrap_or(first) } else { first };

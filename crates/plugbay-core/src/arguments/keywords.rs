@@ -15,7 +15,7 @@ impl Types {
     const ANY: Self = Self(0x7f);
     const INTEGER: u8 = 0x40;
 
-    /// A name that is not a type of JSON Schema allows every kind.
+    /// The types of a schema. A name that is not a type of JSON Schema allows every kind.
     pub(super) fn of(schema: &Value) -> Self {
         match schema.get("type") {
             Some(Value::String(name)) => Self::named(name),
@@ -44,12 +44,12 @@ impl Types {
         1 << kind as u8
     }
 
-    /// Is a value of this kind allowed, before its digits are looked at?
+    /// Whether a value of this kind may be allowed, before its digits are checked.
     pub(super) fn may_allow(self, kind: Kind) -> bool {
         self.0 & Self::bit(kind) != 0 || kind == Kind::Number && self.0 & Self::INTEGER != 0
     }
 
-    /// Is a value allowed?
+    /// Whether a value is allowed.
     pub(super) fn allow(self, kind: Kind, json: &[u8]) -> bool {
         let is_whole = || {
             json.iter().all(u8::is_ascii_digit) || Decimal::read(json).is_none_or(|number| number.is_whole())
@@ -71,7 +71,7 @@ impl Length {
         Self { least: bound(least), most: bound(most) }
     }
 
-    /// The count is only taken where something limits it.
+    /// Whether a count is allowed. It is only taken if something limits it.
     pub(super) fn allows(self, count: impl FnOnce() -> usize) -> bool {
         if self.is_free() {
             return true;
@@ -115,7 +115,7 @@ impl Bounds {
         [&self.least, &self.most, &self.above, &self.below, &self.step].iter().all(|bound| bound.is_none())
     }
 
-    /// `None` if the number cannot be compared.
+    /// Whether a number is allowed; `None` if it cannot be compared.
     pub(super) fn allow(&self, json: &[u8]) -> Option<bool> {
         let value = Decimal::read(json)?;
         let within =
@@ -142,7 +142,7 @@ pub(super) fn weight(value: &Value) -> usize {
     }
 }
 
-/// Is this written value that value?
+/// Whether this written value equals that value.
 pub(super) fn same(json: &[u8], value: &Value) -> bool {
     match value {
         Value::String(text) => {
@@ -153,7 +153,7 @@ pub(super) fn same(json: &[u8], value: &Value) -> bool {
     }
 }
 
-/// Equal bytes for equal values, however they are written.
+/// The canonical form of a value: equal bytes for equal values, however they are written.
 pub(super) fn canonical(json: &[u8]) -> Vec<u8> {
     match Kind::of(json) {
         Kind::Number => {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Fault, raw};
 use crate::wire::DEPTH_LIMIT;
 
-/// What is written in a text, with or without a code fence around it, as JSON; and what was wrong with that.
+/// The data in a text as JSON, with or without a code fence around it, and what was wrong with it.
 pub(super) fn inside(text: &str) -> Option<(Cow<'_, [u8]>, Fault)> {
     let text = unfenced(text);
     if raw::is_json(text.as_bytes()) {
@@ -17,7 +17,7 @@ pub(super) fn inside(text: &str) -> Option<(Cow<'_, [u8]>, Fault)> {
     raw::is_json(&json).then(|| (json.into(), Fault::LiteralInString))
 }
 
-/// Does a text begin like data with parts? Then it is not the plain value of anything, even if it is broken.
+/// Whether a text begins like data with parts. Then it is no plain value of anything, even if it is broken.
 pub(super) fn begins(text: &str, is_key: impl Fn(&str) -> bool) -> bool {
     let text = unfenced(text);
     let within = raw::is_json(text.as_bytes()).then(|| raw::text(text.as_bytes())).flatten();
@@ -42,7 +42,7 @@ fn without_language(block: &str) -> &str {
     block.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim()
 }
 
-/// Reads what Python and JavaScript would both read, and as the same thing.
+/// Reads literals that Python and JavaScript would both read as the same thing.
 struct Reader<'a> {
     rest: &'a str,
     json: String,
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands between brackets, the last of it with a comma behind it or without.
+    /// Reads the items between brackets; a comma may follow the last one.
     fn several(&mut self, open: char, close: char, one: impl Fn(&mut Self) -> Option<()>) -> Option<()> {
         self.take(open)?;
         while self.peek()? != close {

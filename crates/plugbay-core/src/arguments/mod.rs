@@ -2,8 +2,8 @@
 //!
 //! Arguments that fit are not touched. A repair keeps every right value byte for byte and is reported. Arguments
 //! that cannot be repaired are refused with the place, the part of the schema, and an example. Unknown keywords are
-//! left to the server, which checks again. So is what would take too long: it is sent as it is. A key that is nearly one of the schema's does not fit, unless the
-//! schema allows others.
+//! left to the server, which checks again. So are checks that would take too long: the arguments are sent as
+//! they are. A key that is nearly one of the schema's does not fit, unless the schema allows others.
 
 mod compiled;
 mod decimal;
@@ -38,14 +38,14 @@ use self::{repair::Repairer, schema::Schema};
 pub enum Mode {
     #[default]
     Repair,
-    /// What does not fit is refused.
+    /// Arguments that do not fit are refused.
     CheckOnly,
 }
 
 /// Arguments that fit their schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedArguments<'a> {
-    /// As they came, if they were right.
+    /// The arguments as they came, if they were right.
     pub arguments: Cow<'a, [u8]>,
     pub repairs: Vec<Repair>,
 }
@@ -53,7 +53,7 @@ pub struct CheckedArguments<'a> {
 /// One repair of arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// Where: `filter.tags[0]`; empty for the arguments as a whole.
+    /// The place, such as `filter.tags[0]`; empty for the arguments as a whole.
     #[serde(rename = "at")]
     pub place: String,
     #[serde(rename = "was")]
@@ -70,15 +70,15 @@ pub enum Fault {
     LiteralInString,
     /// One object too many around it: `{"arguments": …}`.
     Nested,
-    /// One object too few: what belongs below the only parameter that is needed.
+    /// One object too few: the members of the only parameter that is needed, without its name.
     Shallow,
-    /// Beside the tool's name instead of below `arguments`.
+    /// Parameters beside the tool's name instead of below `arguments`.
     Flattened,
     /// A remark beside the call that is no parameter of anything; it is not sent.
     Remark,
     /// The server's name apart from the tool's.
     ServerApart,
-    /// Nothing at all, for a tool that needs nothing.
+    /// No arguments at all, for a tool that needs none.
     Missing,
     NumberInString,
     BooleanInString,
@@ -147,11 +147,11 @@ pub fn quick_call<'a, T>(
     })
 }
 
-/// Arguments of more values than this are not looked at closely.
+/// Arguments with more values than this are not examined closely.
 const MOST_VALUES: usize = 20_000;
 
-/// Checks arguments against a tool's schema, and repairs them if the mode allows it. What would take too long is not
-/// checked: only its server can say no.
+/// Checks arguments against a tool's schema, and repairs them if the mode allows it. What would take too long
+/// is not checked: then only the server can refuse it.
 pub fn check<'a>(
     schema: &CompiledSchema,
     arguments: &'a [u8],
@@ -181,7 +181,7 @@ fn check_fully<'a>(
     }
     let mut repairer = Repairer::new(&schema, mode);
     let fitting = repairer.arguments(arguments).map_err(Refusal::new)?;
-    // The last word is the check's: nothing that it does not accept is ever sent.
+    // The check has the last word: nothing that it does not accept is ever sent.
     schema.look_at(fitting.len());
     if mode == Mode::CheckOnly
         || raw::doubled(&fitting).is_some()
@@ -192,7 +192,7 @@ fn check_fully<'a>(
     Ok(CheckedArguments { arguments: fitting, repairs: repairer.repairs })
 }
 
-/// Does it fit, and is nothing in it spelt so that it would be lost?
+/// Whether a value fits, and no key in it is spelt so that it would be lost.
 fn is_right(schema: &Schema, at: &Value, json: &[u8]) -> bool {
     validate::fits(schema, at, json) && spelling::is_clean(schema, &[at], json)
 }

@@ -1,36 +1,36 @@
-//! Patterns, as far as all languages read them alike.
+//! Patterns, as far as all programming languages read them alike.
 
 use std::{cell::RefCell, collections::HashMap, sync::OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// A pattern that is longer, or takes more memory, is left to the server; so is a text that is longer.
+/// Limits in bytes: a longer pattern, one that takes more memory, and a longer text are left to the server.
 const LONGEST: usize = 4 << 10;
 const SIZE: usize = 64 << 10;
 const LONGEST_TEXT: usize = 64 << 10;
 /// A pattern that takes no more memory than this is matched in few steps, and any other in many.
 const SMALL: usize = 4 << 10;
-/// To make a pattern ready takes as long as so many steps, and so many for each of its bytes; to match a byte of a text
-/// takes these.
+/// Costs in steps: of compiling a pattern, in addition for each of its bytes, and of matching a byte of a
+/// text, with a small and with a large pattern.
 const COMPILED: usize = 500;
 const COMPILED_BYTE: usize = 8;
 const MATCHED: usize = 8;
 const MATCHED_LARGE: usize = 128;
 
-/// Those of a schema that were asked for: a list of a thousand texts makes its pattern ready once.
+/// The patterns of a schema that were needed: for a list of a thousand texts, a pattern is compiled once.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(RefCell<HashMap<String, Option<Matcher>>>);
 
-/// A pattern made ready.
+/// A compiled pattern.
 #[derive(Debug)]
 struct Matcher {
     regex: Regex,
-    /// What a byte of a text takes, in steps.
+    /// The cost of a byte of a text, in steps.
     cost: usize,
 }
 
 impl Patterns {
-    /// Does a text match? `None`: the server may see it otherwise than we do, or no more steps may be taken.
+    /// Whether a text matches. `None`: the server may decide otherwise than we do, or no steps are left.
     pub(super) fn matches(&self, pattern: &str, text: &str, step: impl Fn(usize) -> bool) -> Option<bool> {
         if !is_matchable(text) {
             return None;
@@ -47,7 +47,7 @@ impl Patterns {
     }
 }
 
-/// The pattern of one compiled schema, made ready when it is first used.
+/// The pattern of one compiled schema, compiled when it is first used.
 #[derive(Debug)]
 pub(super) struct Pattern {
     source: Box<str>,
@@ -59,12 +59,12 @@ impl Pattern {
         Self { source: source.into(), ready: OnceLock::new() }
     }
 
-    /// Does a text match? `None`: the server may see it otherwise.
+    /// Whether a text matches. `None`: the server may decide otherwise.
     pub(super) fn matches(&self, text: &str) -> Option<bool> {
         Some(self.matcher(text)?.regex.is_match(text.as_bytes()))
     }
 
-    /// What that takes, in steps.
+    /// The cost of a match, in steps.
     pub(super) fn cost(&self, text: &str) -> usize {
         let unready = if self.ready.get().is_some() { 0 } else { compile_cost(&self.source) };
         unready + self.matcher(text).map_or(0, |matcher| matcher.cost * text.len())
@@ -75,7 +75,7 @@ impl Pattern {
     }
 }
 
-/// What letters and digits are beyond ASCII differs by language.
+/// Whether a text can be matched here: outside of ASCII, languages differ in what letters and digits are.
 fn is_matchable(text: &str) -> bool {
     text.len() <= LONGEST_TEXT && text.is_ascii()
 }
@@ -95,7 +95,7 @@ fn compile(pattern: &str) -> Option<Matcher> {
     small.or_else(|| Some(Matcher { regex: build(SIZE)?, cost: MATCHED_LARGE }))
 }
 
-/// Escapes and brackets that mean one thing here may mean another, or mere letters, elsewhere.
+/// Whether all languages read a pattern alike: some escapes and brackets mean other things, or letters.
 fn reads_alike(pattern: &str) -> bool {
     const ESCAPES: &str = "dDwWsSnrtfvbBxu";
     let mut rest = pattern.chars().peekable();

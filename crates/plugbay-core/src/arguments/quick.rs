@@ -12,16 +12,16 @@ use super::{
 };
 use crate::wire::{Cursor, Span, Walk, string_value};
 
-/// So many steps are taken for a call, and one more for each byte of its arguments, but no more than the last.
+/// How many steps a call may take, with one more for each byte of its arguments, and at most how many in all.
 const STEPS: (usize, usize) = (4_000, 600_000);
-/// To read so many bytes once more takes as long as a step.
+/// How many bytes can be read once more in the time of a step.
 const READ: usize = 64;
-/// Schemas may lead to themselves: so many are followed into each other.
+/// How many schemas are followed into each other: they may lead to themselves.
 const DEPTH: u32 = 96;
 /// More members than this that no schema names are left to the full check.
 const MOST_UNNAMED: usize = 32;
 
-/// Do arguments fit their schema, with every key spelt as it should be? `false`: perhaps not.
+/// Whether arguments fit their schema, with every key spelt as it should be. `false`: perhaps not.
 pub(super) fn accepts(schema: &CompiledSchema, json: &[u8]) -> bool {
     if schema.nodes.is_empty() || simdutf8::basic::from_utf8(json).is_err() {
         return false;
@@ -34,10 +34,10 @@ pub(super) fn accepts(schema: &CompiledSchema, json: &[u8]) -> bool {
         && cursor.at() == json.len()
 }
 
-/// Are the keys of all objects in a value spelt as they should be?
+/// Whether the keys of all objects in a value are spelt as they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Keys {
-    /// Some are not named by the schema that was looked at; another one may name them, or something like them.
+    /// The schema that was read does not name some keys; another one may name them, or something like them.
     Unclear,
     Right,
 }
@@ -49,7 +49,7 @@ struct Place {
     depth: u32,
     /// How deep the value is nested.
     nesting: u32,
-    /// No other schema speaks of this value.
+    /// No other schema applies to this value.
     alone: bool,
     /// The arguments as a whole.
     root: bool,
@@ -185,7 +185,7 @@ impl<'a> Check<'a> {
         node.item_count.allows(|| walk.count).then_some(keys)
     }
 
-    /// Reads a value of which no schema says anything: no key may stand twice in one object. Is it a scalar?
+    /// Reads a value that no schema describes: no key may stand twice in an object. `true`: it is a scalar.
     fn any(&mut self, cursor: &mut Cursor<'a>, nesting: u32) -> Option<bool> {
         self.step(1)?;
         match cursor.peek().ok()? {
@@ -209,14 +209,14 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A key without its quotes, and the colon behind it. One with escapes is left to the full check.
+    /// Reads a key, without its quotes, and the colon after it. A key with escapes is left to the full check.
     fn key(&self, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
         let (Span { start, end }, escaped) = cursor.string().ok()?;
         cursor.expect(b':').ok()?;
         (!escaped).then(|| &self.json[start + 1..end - 1])
     }
 
-    /// `None` if only the full check can tell.
+    /// Whether a scalar fits; `None` if only the full check can tell.
     fn fits_scalar(&mut self, node: &Node, kind: Kind, json: &[u8]) -> Option<bool> {
         match kind {
             Kind::String if node.length.is_free() && node.pattern.is_none() => Some(true),

@@ -24,12 +24,12 @@ pub(super) struct Entry<'a> {
 }
 
 impl Kind {
-    /// Of a value that is known to be JSON.
+    /// The kind of a value that is known to be JSON.
     pub(super) fn of(json: &[u8]) -> Self {
         json.first().map_or(Self::Null, |first| Self::at(*first))
     }
 
-    /// Of a value that begins with this byte.
+    /// The kind of a value that begins with this byte.
     pub(super) fn at(first: u8) -> Self {
         match first {
             b'{' => Self::Object,
@@ -53,20 +53,21 @@ impl Kind {
     }
 }
 
-/// Is this one value, without blanks around it, and not too deep to be looked through?
+/// Whether this is one value, without blanks around it, and not nested too deep to be searched.
 pub(super) fn is_json(json: &[u8]) -> bool {
     let whole = || Cursor::new(json, 0).value(1).is_ok_and(|span| span == (0..json.len()));
     simdutf8::basic::from_utf8(json).is_ok() && whole()
 }
 
-/// Has a value more than so many values in it, at any depth?
+/// Whether a value contains more than `most` values, at any depth.
 pub(super) fn has_more_values(json: &[u8], most: usize) -> bool {
-    // Each but the first of a list or an object has a comma before it. Commas in texts count too, so some are counted again.
+    // Each value but the first of a list or an object has a comma before it. Commas in texts count too, so a
+    // large number is checked by an exact count.
     let marks = memchr::memchr3_iter(b',', b'[', b'{', json);
     marks.take(most + 1).count() > most && count_values(&mut Cursor::new(json, 0), most).is_none()
 }
 
-/// How many values there are, if no more than this; with nothing of them kept.
+/// How many values there are, if no more than `most`. Keeps none of them.
 fn count_values(cursor: &mut Cursor<'_>, most: usize) -> Option<usize> {
     let mut left = most;
     let mut walks: Vec<(u8, Walk)> = Vec::new();
@@ -109,7 +110,7 @@ pub(super) fn entries(json: &[u8]) -> Vec<Entry<'_>> {
     Members::of(json, &(0..json.len())).flatten().map(entry).collect()
 }
 
-/// A key that stands twice in one object, at any depth: what it means depends on who reads it. Every byte is read once.
+/// A key that stands twice in one object, at any depth: readers differ in its meaning. Reads each byte once.
 pub(super) fn doubled(json: &[u8]) -> Option<String> {
     let mut cursor = Cursor::new(json, 0);
     let mut open: Vec<(Walk, Option<HashSet<Cow<'_, str>>>)> = Vec::new();

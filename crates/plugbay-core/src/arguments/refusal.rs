@@ -1,4 +1,4 @@
-//! What is said about arguments that cannot be repaired: where, what was missed, and an example.
+//! The refusal of arguments that cannot be repaired: the place, the missed part of the schema, an example.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{example::example, schema::Schema};
 
-/// A longer example is not shown, in bytes.
+/// The longest example that is shown, in bytes.
 const EXAMPLE: usize = 4 << 10;
-/// So much of a schema is shown, in characters.
+/// How much of a schema is shown, in characters.
 const FRAGMENT: usize = 400;
-/// So many problems are told at once.
+/// How many problems are reported at once.
 const TOLD: usize = 5;
 
 /// Why arguments were not sent.
@@ -57,7 +57,7 @@ impl Problem {
         }
     }
 
-    /// Does it lie within something that stands there?
+    /// Whether it lies within the value at `place`.
     pub(super) fn is_within(&self, place: &str) -> bool {
         self.place.len() > place.len()
     }

@@ -1,6 +1,6 @@
 //! Repairs of arguments: from the whole down to single values.
 //!
-//! Every step asks first whether the value fits as it is; only what does not is looked at more closely.
+//! Every step first checks whether the value fits as it is; only one that does not is examined more closely.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -16,16 +16,16 @@ use super::{
     validate::fits,
 };
 
-/// Branches multiply, and lead to themselves; what needs more steps than this, or goes deeper, is left as it is.
-/// A value is read anew in each step, so that a long one takes several.
+/// Branches multiply, and lead to themselves; a repair that needs more steps than this, or goes deeper, is
+/// not tried. Each step reads the value anew, so a long one takes several.
 const STEPS: usize = 1_000;
 const READ: usize = 16 << 10;
 const DEPTH: u32 = 100;
-/// To compare a value with a choice, however spelt, takes so many steps.
+/// How many steps it takes to compare a value with a choice, however it is spelt.
 const CHOICE: usize = 8;
-/// So many alternatives are told of which none fits.
+/// How many alternatives are reported if none fits.
 const TOLD: usize = 8;
-/// So many keys are named that an object takes.
+/// How many keys of an object are named.
 const KEYS_TOLD: usize = 40;
 
 pub(super) type Repaired<'a> = Result<Cow<'a, [u8]>, Vec<Problem>>;
@@ -43,7 +43,7 @@ impl<'s> Repairer<'s> {
         Self { schema, repairing: mode == Mode::Repair, repairs: Vec::new(), steps: STEPS, depth: 0 }
     }
 
-    /// The arguments as a whole, which models wrap, quote and leave out in more ways than a value.
+    /// Repairs the arguments as a whole: models wrap, quote and leave them out in more ways than a value.
     pub(super) fn arguments<'a>(&mut self, json: &'a [u8]) -> Repaired<'a> {
         let schema = self.schema;
         let root = &*schema.whole(schema.root());
@@ -95,8 +95,8 @@ impl<'s> Repairer<'s> {
         if is_right(self.schema, self.schema.root(), json) { Ok(json.into()) } else { self.arguments(json) }
     }
 
-    /// The value of the only parameter that a tool needs. What begins like data with parts is none, even if
-    /// text is wanted: half a command is a command too.
+    /// Takes the whole as the value of the only parameter that a tool needs. A text that begins like data
+    /// with parts does not count, even if text is wanted: half a command is a command too.
     fn bare_parameter(&mut self, root: &Value, json: &[u8]) -> Option<Vec<u8>> {
         let (key, own) = only_needed(root)?;
         let is_plain = raw::text(json).is_none_or(|text| !begins(root, &text));
@@ -106,7 +106,7 @@ impl<'s> Repairer<'s> {
         })
     }
 
-    /// What belongs below the only parameter that a tool needs, without its name.
+    /// Takes the whole as the members of the only parameter that a tool needs, without its name.
     fn shallow(&mut self, root: &Value, json: &[u8]) -> Option<Vec<u8>> {
         let (key, own) = only_needed(root)?;
         let own = self.schema.whole(own);
@@ -127,7 +127,7 @@ impl<'s> Repairer<'s> {
         repaired.ok()
     }
 
-    /// A value, as all that its schema says of it.
+    /// Repairs a value by all that its schema says of it.
     fn value<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
         if is_right(self.schema, at, json) {
             return Ok(json.into());
@@ -138,7 +138,7 @@ impl<'s> Repairer<'s> {
         }
     }
 
-    /// The keys of an object as its schema has them, if some were spelt otherwise.
+    /// Spells the keys of an object as its schema has them, if some are spelt otherwise.
     fn spell(&mut self, at: &Value, json: &[u8], place: &str) -> Result<Option<Vec<u8>>, Vec<Problem>> {
         if Kind::of(json) != Kind::Object {
             return Ok(None);
@@ -168,7 +168,7 @@ impl<'s> Repairer<'s> {
         Ok((self.repairs.len() > before).then(|| raw::object(&entries)))
     }
 
-    /// A value in one of the shapes that its schema leaves.
+    /// Repairs a value to one of the shapes that its schema allows.
     fn shape<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
         if is_right(self.schema, at, json) {
             return Ok(json.into());
@@ -182,7 +182,7 @@ impl<'s> Repairer<'s> {
         shaped
     }
 
-    /// May a value be looked at once more?
+    /// Whether there are steps left to examine a value once more.
     fn step(&mut self, json: &[u8]) -> bool {
         self.steps = self.steps.saturating_sub(1 + json.len() / READ);
         self.steps > 0
@@ -223,8 +223,8 @@ impl<'s> Repairer<'s> {
         }
     }
 
-    /// Tries every way and takes the one with the fewest repairs. Two that are equally good and differ
-    /// are one too many.
+    /// Tries every way and takes the one with the fewest repairs. If two are equally good but differ, it
+    /// takes neither.
     fn best<'a>(
         &mut self,
         at: &Value,
@@ -237,7 +237,7 @@ impl<'s> Repairer<'s> {
         let mut found: Vec<(Vec<Repair>, Vec<u8>)> = Vec::new();
         let mut missed: Vec<Vec<Problem>> = Vec::new();
         for number in 0..ways {
-            // Each way may have a copy of the value.
+            // Each way may copy the value.
             if !self.step(json) {
                 return Err(self.problem(at, place, "cannot be understood"));
             }
@@ -245,7 +245,7 @@ impl<'s> Repairer<'s> {
             let repairs = self.repairs.split_off(before);
             match outcome {
                 Ok(repaired) => found.push((repairs, repaired)),
-                // What went wrong deep inside came furthest, and tells the most.
+                // A way that failed deep inside came furthest, and its problems tell the most.
                 Err(problems) if problems.iter().any(|problem| problem.is_within(place)) => {
                     missed.push(problems);
                 }
@@ -277,7 +277,7 @@ impl<'s> Repairer<'s> {
         }
     }
 
-    /// Of several ways that led nowhere, what was missed on those that went furthest.
+    /// The problems of those failed ways that came furthest.
     fn closest(&self, at: &Value, json: &[u8], place: &str, mut missed: Vec<Vec<Problem>>) -> Vec<Problem> {
         let fewest = missed.iter().map(Vec::len).min().unwrap_or_default();
         missed.retain(|problems| problems.len() == fewest);
@@ -293,7 +293,7 @@ impl<'s> Repairer<'s> {
         vec![Problem::of(self.schema, at, place, told)]
     }
 
-    /// Keywords that stand beside those that were followed have their say too.
+    /// Checks a repaired value again: keywords beside those that were followed apply too.
     fn accept<'a>(&mut self, at: &Value, repaired: Vec<u8>, json: &'a [u8], place: &str) -> Repaired<'a> {
         if fits(self.schema, at, &repaired) {
             Ok(repaired.into())
@@ -331,7 +331,7 @@ impl<'s> Repairer<'s> {
         self.single(at, json, place)
     }
 
-    /// A list of one, where a single value belongs.
+    /// Repairs a list of one where a single value belongs.
     fn single<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
         if self.repairing
             && Kind::of(json) == Kind::Array
@@ -348,8 +348,8 @@ impl<'s> Repairer<'s> {
         Err(self.mismatch(at, json, place))
     }
 
-    /// A single value, where a list belongs. A text with commas may be one value or several, and what begins
-    /// like a list or an object is no text.
+    /// Repairs a single value where a list belongs. A text with commas may be one value or several, and one
+    /// that begins like a list or an object is no text.
     fn wrap<'a>(&mut self, at: &Value, json: &'a [u8], place: &str) -> Repaired<'a> {
         let several = raw::text(json).is_some_and(|text| text.contains([',', ';', '\n']));
         if Kind::of(json) == Kind::Null || several {
@@ -437,7 +437,7 @@ impl<'s> Repairer<'s> {
         }
     }
 
-    /// A key that is not one of the schema's, and which of them it may be.
+    /// The problem of a key that is not one of the schema's, and which of them it may be.
     fn unknown(&self, level: &Level<'_>, key: &str, near: &[&str], place: &str) -> Problem {
         let inside = join(place, key);
         if !self.schema.explain() {

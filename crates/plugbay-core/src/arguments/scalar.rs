@@ -1,4 +1,4 @@
-//! Repairs of single values: the right thing in the wrong clothes.
+//! Repairs of single values: the right value in the wrong form.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::name::only_match;
 
-/// The value as the type wants it, if there is only one way to see it so.
+/// The value in the wanted type, if there is only one way to read it so.
 pub(super) fn convert(wanted: &str, json: &[u8]) -> Option<(Vec<u8>, Fault)> {
     let text = raw::text(json);
     let text = text.as_deref().map(str::trim);

@@ -1,4 +1,4 @@
-//! A tool's schema: references followed, spellings of the drafts made one.
+//! A tool's schema, with references followed and the spellings of several drafts unified.
 
 use std::{borrow::Cow, cell::Cell, sync::Arc};
 
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use super::pattern::Patterns;
 
-/// Schemas may lead to themselves, and multiply on their way: so many steps are taken for a call, and for each
-/// byte of its arguments, but no more than the last. Where they end, nothing more is asked.
+/// How many steps a check may take for a call, in addition for each byte of its arguments, and at most in
+/// all: schemas may lead to themselves, and multiply on their way. After that nothing more is checked.
 const STEPS: (usize, usize, usize) = (100_000, 2, 200_000);
-/// To put two schemas together takes as long as so many steps, and one for each so many bytes of the whole.
+/// How many steps it takes to put two schemas together, and how many bytes of the whole schema add one more.
 const MERGED: (usize, usize) = (100, 16);
-/// Problems are explained with parts of the schema as long as those have not this many bytes together.
+/// Problems are explained with parts of the schema until those have this many bytes together.
 const EXPLAINED: usize = 1 << 18;
-/// There are seven types; of names that are none, no more than this are looked at.
+/// How many names of types are read: there are only seven types.
 const TYPES: usize = 16;
-/// References lead to references, and parts have parts; what lies deeper than this says nothing.
+/// How deep references to references and parts of parts are followed; anything deeper is ignored.
 const DEPTH: u32 = 64;
 
 /// A schema as JSON.
@@ -24,12 +24,12 @@ pub(super) struct Parsed {
     root: Value,
     /// How many bytes it has.
     length: usize,
-    /// Do keywords beside `$ref` count? Not in drafts before 2019.
+    /// Whether keywords beside `$ref` count. In drafts before 2019 they do not.
     siblings: bool,
 }
 
 impl Parsed {
-    /// Arguments are an object, whether their schema says so or not.
+    /// Reads a schema. Arguments are an object, whether their schema says so or not.
     pub(super) fn read(json: &[u8]) -> Self {
         let mut root =
             serde_json::from_slice(json).ok().filter(Value::is_object).unwrap_or_else(|| json!({}));
@@ -45,7 +45,7 @@ impl Parsed {
         &self.root
     }
 
-    /// What a reference leads to, and whether what stands beside it counts. `Some(None)`: it leads nowhere.
+    /// The target of a reference, and whether the keywords beside it count. `Some(None)`: it leads nowhere.
     pub(super) fn target(&self, at: &Value) -> Option<(Option<&Value>, bool)> {
         let reference = at.get("$ref")?.as_str()?;
         let found = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
@@ -74,24 +74,24 @@ impl Schema {
         Self { parsed, steps, explained, patterns: Patterns::default() }
     }
 
-    /// Begins anew, for arguments of this length.
+    /// Begins a new check, for arguments of this length.
     pub(super) fn look_at(&self, length: usize) {
         self.steps.set((STEPS.0 + STEPS.1 * length).min(STEPS.2));
     }
 
-    /// May another problem be explained by a part of this schema, which may be all of it?
+    /// Whether another problem may be explained by a part of this schema, which may be all of it.
     pub(super) fn explain(&self) -> bool {
         let left = self.explained.get().checked_sub(self.parsed.length + 256);
         self.explained.set(left.unwrap_or_default());
         left.is_some()
     }
 
-    /// May two parts of this schema be put together?
+    /// Whether two parts of this schema may be put together.
     fn merge_step(&self) -> bool {
         self.step(MERGED.0 + self.parsed.length / MERGED.1)
     }
 
-    /// May another step be taken?
+    /// Whether another step may be taken.
     pub(super) fn step(&self, cost: usize) -> bool {
         let left = self.steps.get().saturating_sub(cost);
         self.steps.set(left);
@@ -106,11 +106,10 @@ impl Schema {
         self.parsed.target(at)
     }
 
-    /// All that a schema says of one value without alternatives: with what its references lead to, and with
+    /// All that a schema says of one value without alternatives, including the targets of its references and
     /// the parts of `allOf`. A reference that leads nowhere says nothing.
     ///
-    /// Where two say something of the same thing the latter is taken: a guide to what may be meant, not the
-    /// check of it.
+    /// If two of them have the same keyword, the latter is taken: this guides a repair, it is not the check.
     pub(super) fn whole<'a>(&'a self, at: &'a Value) -> Cow<'a, Value> {
         self.whole_within(at, DEPTH)
     }
@@ -136,7 +135,7 @@ impl Schema {
         Cow::Owned(whole)
     }
 
-    /// A whole schema with what follows if its condition holds, or does not; `None`: with neither.
+    /// A whole schema with its `then` if the condition holds, else with its `else`; `None`: with neither.
     pub(super) fn consequence(&self, whole: &Value, holds: Option<bool>) -> Value {
         if !self.merge_step() {
             return Value::Bool(true);
@@ -149,7 +148,7 @@ impl Schema {
         merged
     }
 
-    /// One of the alternatives of a whole schema, with what is said of all of them.
+    /// One of the alternatives of a whole schema, with the keywords that apply to all of them.
     pub(super) fn alternative(&self, whole: &Value, branch: &Value) -> Value {
         if !self.merge_step() {
             return Value::Bool(true);
@@ -186,7 +185,7 @@ fn merge(into: &mut Value, from: &Value, without: &[&str]) {
     }
 }
 
-/// The types that a schema allows by name; none if it does not say.
+/// The names of the types that a schema allows; none if it does not name any.
 pub(super) fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(one)) => vec![one],
@@ -205,7 +204,7 @@ pub(super) fn types(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// The alternatives that a schema leaves: `anyOf`, or `oneOf`.
+/// The alternatives of a schema: `anyOf`, or `oneOf`.
 pub(super) fn branches(schema: &Value) -> Option<&Vec<Value>> {
     schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()
 }
@@ -226,7 +225,7 @@ pub(super) fn required(schema: &Value) -> impl Iterator<Item = &str> {
     names(schema.get("required"))
 }
 
-/// What is needed beside a key that is there. Drafts before 2019 say so in `dependencies`.
+/// The keys that are required if this key is present. Drafts before 2019 say so in `dependencies`.
 pub(super) fn needed_with<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
     let own = ["dependentRequired", "dependencies"].into_iter().filter_map(|word| schema.get(word)?.get(key));
     own.flat_map(|list| names(Some(list))).collect::<Vec<_>>().into_iter()

@@ -13,9 +13,9 @@ use crate::{name::folded, size_limit};
 /// Names that models put around arguments.
 pub(super) const WRAPPERS: [&str; 8] =
     ["arguments", "args", "params", "parameters", "input", "tool_input", "toolInput", "kwargs"];
-/// What may stand beside such a name; it is not sent, and told.
+/// Keys that may stand beside such a name; they are not sent, but reported.
 const BESIDE: [&str; 6] = ["name", "tool", "tool_name", "toolName", "server", "type"];
-/// The only parameter that must be there.
+/// The only parameter that is required.
 pub(super) fn only_needed(root: &Value) -> Option<(&str, &Value)> {
     let mut needed = schema::required(root);
     let key = needed.next().filter(|_| needed.next().is_none())?;
@@ -26,7 +26,7 @@ pub(super) fn below(key: &str, json: &[u8]) -> Vec<u8> {
     raw::object([&Entry { key: key.to_owned(), quoted: raw::quote(key).into(), value: json.into() }])
 }
 
-/// Does a text begin like the arguments of this tool, in whatever notation?
+/// Whether a text begins like the arguments of this tool, in whatever notation.
 pub(super) fn begins(root: &Value, text: &str) -> bool {
     literal::begins(text, |word| {
         let own = if word.len() <= size_limit::NAME { folded(word) } else { return false };
@@ -52,8 +52,8 @@ pub(super) fn wrapped(root: &Value, json: &[u8]) -> Option<(Vec<u8>, Vec<String>
     (alone && holds_object).then(|| (wrapper.value.to_vec(), beside.cloned().collect()))
 }
 
-/// Do the parameters of a tool stand below a name that is none of its own? One that forbids no other keys would
-/// take that, and see nothing of them.
+/// Whether the parameters of a tool stand below a name that is none of its own. A tool that does not forbid
+/// other keys would accept that, and not see the parameters.
 pub(super) fn is_hidden(schema: &Schema, json: &[u8]) -> bool {
     let level = Level::of(schema, &[schema.root()]);
     if Kind::of(json) != Kind::Object || level.open {
@@ -68,7 +68,7 @@ pub(super) fn is_hidden(schema: &Schema, json: &[u8]) -> bool {
     !entries.is_empty() && entries.iter().all(named)
 }
 
-/// `null`, `""`, `[]`.
+/// Whether a value is nothing: `null`, `""`, `[]`.
 pub(super) fn is_nothing(json: &[u8]) -> bool {
     match Kind::of(json) {
         Kind::Null => true,
@@ -82,7 +82,7 @@ fn is_broken(text: &str) -> bool {
     literal::begins(text, |_| false) && literal::inside(text).is_none()
 }
 
-/// A value in a message: what it is, and itself if it is short.
+/// A value as messages show it: its kind, and the value itself if it is short.
 pub(super) fn shown(json: &[u8]) -> String {
     const SHORT: usize = 40;
     let kind = Kind::of(json);

@@ -1,5 +1,5 @@
-//! Keys that are spelt otherwise than their schema has them. Few schemas forbid keys that they do not name, and
-//! few servers tell of them: a misspelt one is lost in silence, and with it what was asked for.
+//! Keys that are spelt otherwise than in their schema. Few schemas forbid keys that they do not name, and few
+//! servers report them: a misspelt one is silently lost, and with it what was asked for.
 
 use std::{
     cell::OnceCell,
@@ -14,27 +14,27 @@ use super::{
 };
 use crate::name::{folded, is_slip};
 
-/// To read so many bytes takes as long as a step.
+/// How many bytes can be read in the time of a step.
 const READ: usize = 64;
-/// Shorter names differ in a letter because they are different names.
+/// The shortest name that may be misspelt by a letter: shorter ones are different names.
 const NEAR: usize = 4;
-/// Keys that are named by a pattern, or somewhere that is not looked up.
+/// Keywords that name keys by a pattern, or in a place that is not looked up.
 const ELSEWHERE: [&str; 3] = ["patternProperties", "$dynamicRef", "$recursiveRef"];
 
-/// All that schemas say of one and the same value, in whatever part or alternative they say it.
+/// All schemas for one and the same value, in whatever part or alternative they stand.
 pub(super) struct Level<'a> {
     schema: &'a Schema,
     all: Vec<&'a Value>,
-    /// Other keys than the named ones are welcome.
+    /// Keys other than the named ones are allowed.
     pub(super) open: bool,
-    /// The names of keys by what they are when folded.
+    /// The names of keys by their folded form.
     folded: OnceCell<HashMap<String, BTreeSet<&'a str>>>,
 }
 
 /// The keys of one object, for questions about each of them.
 pub(super) struct Keys<'k> {
     all: HashSet<&'k str>,
-    /// How many there are of each when folded; only needed where a key is spelt otherwise.
+    /// How many keys there are of each folded form; only needed if a key is spelt otherwise.
     folded: OnceCell<HashMap<String, usize>>,
 }
 
@@ -56,10 +56,10 @@ impl<'k> Keys<'k> {
     }
 }
 
-/// Which of the schema's keys is meant by one that the schema does not name.
+/// The schema's key that may be meant by one that the schema does not name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum UnnamedKey<'a> {
-    /// This one, spelt in another way; nothing else is called so, and it is not there yet.
+    /// This one, spelt in another way; no other has this spelling, and it is not present yet.
     Is(&'a str),
     /// One of these, or almost.
     MayBe(Vec<&'a str>),
@@ -71,7 +71,7 @@ impl<'a> Level<'a> {
         let mut level = Self { schema, all: Vec::new(), open: false, folded: OnceCell::new() };
         let mut seen = HashSet::new();
         let mut found: Vec<_> = at.iter().rev().copied().collect();
-        // They may lead to each other in a circle, and far: no recursion.
+        // No recursion: schemas may lead to each other in circles and long chains.
         while let Some(at) = found.pop() {
             if !seen.insert(std::ptr::from_ref(at)) {
                 continue;
@@ -87,7 +87,7 @@ impl<'a> Level<'a> {
         level
     }
 
-    /// One more, and the others that speak of the same value.
+    /// Adds a schema, and collects the others for the same value.
     fn add(&mut self, at: &'a Value, others: &mut Vec<&'a Value>) {
         self.all.push(at);
         let mut more =
@@ -112,12 +112,12 @@ impl<'a> Level<'a> {
         self.all.iter().flat_map(|at| schema::properties(at)).map(|(key, _)| key.as_str())
     }
 
-    /// The same in their order, each once.
+    /// The names in their order, each once.
     pub(super) fn listed(&self) -> Vec<&'a str> {
         self.names().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// What is said of the value of a key.
+    /// The schemas for the value of a key.
     pub(super) fn property(&self, key: &str) -> Vec<&'a Value> {
         self.child(|at| schema::property(at, key))
     }
@@ -127,7 +127,7 @@ impl<'a> Level<'a> {
         looked_at.iter().filter_map(|at| get(at)).collect()
     }
 
-    /// Is a key named, however it is spelt?
+    /// Whether a key is named, however it is spelt.
     pub(super) fn names_alike(&self, key: &str) -> bool {
         self.folded().contains_key(&folded(key))
     }
@@ -142,7 +142,7 @@ impl<'a> Level<'a> {
         })
     }
 
-    /// What a key may be that stands among these.
+    /// The schema's key that may be meant by `key`, which stands `among` these.
     pub(super) fn unnamed_key(&self, key: &str, among: &Keys<'_>) -> UnnamedKey<'a> {
         if self.open || !self.property(key).is_empty() || !self.schema.step(1 + key.len() / 8) {
             return UnnamedKey::Unknown;
@@ -151,13 +151,13 @@ impl<'a> Level<'a> {
         let alike: Vec<&str> =
             self.folded().get(&own).filter(|_| !own.is_empty()).into_iter().flatten().copied().collect();
         if let [only] = alike.as_slice() {
-            // Two keys that mean the same would be one too many.
+            // There must not be two keys that mean the same.
             return if among.count(&own) == 1 { UnnamedKey::Is(only) } else { UnnamedKey::MayBe(alike) };
         }
         if !alike.is_empty() {
             return UnnamedKey::MayBe(alike);
         }
-        // Each name is compared, in time that its length takes.
+        // Each name is compared, which takes time by its length.
         if own.len() < NEAR || !self.schema.step(self.folded().len() * (1 + own.len() / 8)) {
             return UnnamedKey::Unknown;
         }
@@ -168,10 +168,10 @@ impl<'a> Level<'a> {
     }
 }
 
-/// Is every key in a value, at any depth, either named or nothing like a name?
+/// Whether every key in a value, at any depth, is either named or nothing like a name.
 pub(super) fn is_clean(schema: &Schema, at: &[&Value], json: &[u8]) -> bool {
     let level = match Kind::of(json) {
-        // It is read again at each level of its parts.
+        // The value is read again at each level of its parts.
         Kind::Object | Kind::Array if !at.is_empty() && schema.step(1 + json.len() / READ) => {
             Level::of(schema, at)
         }
@@ -195,7 +195,7 @@ pub(super) fn is_clean(schema: &Schema, at: &[&Value], json: &[u8]) -> bool {
     })
 }
 
-/// `{}` or `{"type": "object"}` among alternatives: whatever the others name, this takes anything.
+/// Whether an alternative is `{}` or `{"type": "object"}`: whatever the others name, it accepts any object.
 fn takes_any_object(branch: &Value) -> bool {
     let object = ["properties", "required", "$ref", "allOf", "anyOf", "oneOf", "not", "const", "enum"]
         .iter()

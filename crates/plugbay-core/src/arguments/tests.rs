@@ -6,7 +6,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::*;
 
-/// Arguments as models give them, one case per line, with what becomes of them.
+/// Arguments as models give them, one case per line, with the expected outcome.
 const CORPUS: &str = include_str!("corpus.jsonl");
 /// Whole calls of `execute_tool`, and of a suite.
 const CALLS: &str = include_str!("calls.jsonl");
@@ -17,7 +17,7 @@ const SUITES: &str = include_str!("suites.jsonl");
 struct Case<'a> {
     #[serde(rename = "case")]
     title: String,
-    /// The tool's schema and what it is called with,
+    /// The tool's schema and the arguments,
     #[serde(borrow)]
     schema: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "even_null")]
@@ -27,7 +27,7 @@ struct Case<'a> {
     call: Option<&'a RawValue>,
     tool: Option<String>,
     timeout: Option<f64>,
-    /// What is taken of the result.
+    /// The filter for the result.
     jq: Option<String>,
     /// Exactly this is sent.
     #[serde(borrow)]
@@ -51,7 +51,7 @@ const SLOW: &str = r#"{"type":"object","properties":{"command":{"type":"string"}
 
 const SPAWN: &str = r#"{"type":"object","properties":{"command":{"type":"string"},"args":{"type":"array","items":{"type":"string"}}},"required":["command"]}"#;
 
-/// What can be called by `execute_tool`.
+/// The tools that `execute_tool` can call.
 const TOOLS: [(&str, &str); 10] = [
     ("files__read", READ),
     ("clock__now", "{}"),
@@ -68,7 +68,7 @@ const TOOLS: [(&str, &str); 10] = [
     ("odd__query", r#"{"type":"object","properties":{"sql":{"type":"string"},"server":{"type":"string"}}}"#),
 ];
 
-/// What a suite has.
+/// The tools of a suite.
 const SUBTOOLS: [(&str, &str); 8] = [
     ("read", READ),
     ("spawn", SPAWN),
@@ -83,7 +83,7 @@ const SUBTOOLS: [(&str, &str); 8] = [
     ("create_entities", ENTITIES),
 ];
 
-/// What is sent to whom, for how long, and what was put right.
+/// What is sent to which tool, for how long, and the repairs.
 #[derive(Debug, PartialEq)]
 struct Sent {
     tool: String,
@@ -93,7 +93,7 @@ struct Sent {
     repairs: Vec<String>,
 }
 
-/// From what a model wrote to what a server gets.
+/// Takes what a model wrote, and returns what a server gets.
 fn send(outer: &str, envelope: Envelope, tools: &[(&str, &str)], mode: Mode) -> Result<Sent, String> {
     let known = |name: &str, server: Option<&str>| {
         let server = server.map(|server| format!("{server}__")).unwrap_or_default();
@@ -126,7 +126,7 @@ fn cases(corpus: &str) -> Vec<Case<'_>> {
     corpus.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-/// Every case ends as it says.
+/// Checks that every case ends as it says.
 fn check_cases<'a>(cases: &[Case<'a>], at_least: usize, run: impl Fn(&Case<'a>) -> Result<Sent, String>) {
     assert!(cases.len() >= at_least, "{} cases", cases.len());
     let mut wrong = Vec::new();
@@ -156,7 +156,7 @@ fn check_cases<'a>(cases: &[Case<'a>], at_least: usize, run: impl Fn(&Case<'a>) 
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-/// A case of arguments, where they belong in a call.
+/// Runs a case of arguments, put where they belong in a call.
 fn below(case: &Case<'_>, outer: &str, envelope: Envelope, mode: Mode) -> Result<Sent, String> {
     let (schema, arguments) = (case.schema.expect("a schema"), case.arguments.expect("arguments"));
     send(&outer.replace("ARGUMENTS", arguments.get()), envelope, &[("s__t", schema.get())], mode)
@@ -330,7 +330,7 @@ fn pairs() -> impl Strategy<Value = (Value, String)> {
     })
 }
 
-/// The same as the one parameter of a tool, beside others that its schema does not name, if it says nothing of
+/// The same as one parameter of a tool, beside others that its schema does not name, if it says nothing of
 /// them.
 fn tool((schema, value): (Value, String)) -> (Value, String) {
     let open =
@@ -389,7 +389,7 @@ fn the_quick_check_of_hostile_schemas_ends() {
     assert!(!quick::accepts(&CompiledSchema::new(b"{}"), deep.as_bytes()));
 }
 
-/// What the quick check accepts, the full check accepts as it is.
+/// Checks that the full check accepts unchanged what the quick check accepts.
 fn quick_agrees_with_full(schema: &[u8], arguments: &[u8]) {
     let schema = CompiledSchema::new(schema);
     if quick::accepts(&schema, arguments) {
@@ -440,7 +440,7 @@ proptest! {
         prop_assert_eq!(fitting, Ok(expected));
     }
 
-    /// Any value with any schema: it ends, and what is sent fits and tells what was done to it.
+    /// Any value with any schema: the check ends, and what is sent fits and reports its repairs.
     #[test]
     fn what_is_sent_fits((schema, _) in pairs().prop_map(tool), (_, value) in pairs()) {
         let schema = schema.to_string();

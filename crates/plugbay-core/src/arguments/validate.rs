@@ -1,4 +1,4 @@
-//! Does a value fit a schema? By the keywords that tools use.
+//! Whether a value fits a schema, by the keywords that tools use.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use super::{
     schema::{self, Schema},
 };
 
-/// Schemas may lead to themselves; deeper than this nothing is asked.
+/// How deep schemas are followed: they may lead to themselves.
 const DEPTH: u32 = 96;
-/// To read so many bytes takes as long as a step; of lists and objects, whose parts are kept, fewer.
+/// How many bytes can be read in the time of a step: fewer of lists and objects, whose parts are kept.
 const READ: usize = 64;
 const READ_PARTS: usize = 8;
-/// What says nothing of a value, beside the keywords that are looked at.
+/// The keywords that are checked, and those that say nothing of a value.
 const KNOWN: &[&str] = &[
     "$ref",
     "$defs",
@@ -65,12 +65,12 @@ const KNOWN: &[&str] = &[
     "multipleOf",
 ];
 
-/// What cannot be told is not refused: its server checks again.
+/// Whether a value fits. One for which this is uncertain is not refused: its server checks again.
 pub(super) fn fits(schema: &Schema, at: &Value, json: &[u8]) -> bool {
     Check { schema }.verdict(at, json, DEPTH) != Verdict::No
 }
 
-/// Two that both say Yes rule each other out, in `oneOf`; two of which one only may do not.
+/// How a value fits a schema. In `oneOf`, two that say `Yes` rule each other out; `Yes` and `Unsure` do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     No,
@@ -92,7 +92,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn verdict(self, at: &Value, json: &[u8], depth: u32) -> Verdict {
-        // The cost itself is only reckoned as long as there are steps.
+        // The cost itself is only calculated as long as there are steps.
         if depth == 0 || !self.schema.step(1) || !self.schema.step(cost(at, json)) {
             return Verdict::Unsure;
         }
@@ -109,7 +109,7 @@ impl Check<'_> {
         }
         let kind = Kind::of(json);
         if kind == Kind::Null && at.get("nullable") == Some(&Value::Bool(true)) {
-            return verdict; // as OpenAPI says it
+            return verdict; // as OpenAPI has it
         }
         if !Types::of(at).allow(kind, json)
             || schema::choices(at).is_some_and(|choices| !choices.iter().any(|choice| same(json, choice)))
@@ -211,7 +211,7 @@ impl Check<'_> {
     }
 }
 
-/// A value is read for each thing that is asked of it.
+/// The cost of a check, in steps: each keyword reads the value once.
 fn cost(at: &Value, json: &[u8]) -> usize {
     let Value::Object(keywords) = at else { return 1 };
     let lists = ["type", "required"].iter().filter_map(|key| at.get(*key)?.as_array()).map(Vec::len);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::wire::{Members, Span, string_value};
 
-/// What a daemon tells a bridge.
+/// A control message of a daemon to a bridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
     /// The state of the session, which a bridge hands back when it opens the session again.

@@ -1,4 +1,4 @@
-//! What a bridge remembers of its host, so that the host keeps its session when a daemon ends or hands over.
+//! The memory of a bridge, by which its host keeps its session when a daemon ends or hands over.
 //!
 //! A bridge moves bytes between one host and a daemon. The table here knows which requests wait for their answers
 //! and on which connection, and how the host has opened its session. It never sees a socket: messages go in, and
@@ -43,7 +43,7 @@ struct Pending {
     connection: Option<Connection>,
     /// Its place among all requests.
     order: u64,
-    /// A host that uses an id twice gets two answers.
+    /// How many answers the host gets: two if it uses an id twice.
     answers: u32,
     kind: RequestKind,
 }
@@ -60,19 +60,19 @@ enum RequestKind {
     Listen { message: Bytes, acknowledged: bool, swallow: bool },
 }
 
-/// What becomes of a message of a daemon.
+/// The receiver of a daemon's message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The host gets it.
     Host,
-    /// The host has had it, or does not wait for it.
+    /// The host has got it already, or does not wait for it.
     Nobody,
     /// It is for the bridge itself.
     Bridge(Control),
 }
 
 impl Bridge {
-    /// Takes a message of the host. Returns the connection to send it on; `None`: nobody waits for it any more.
+    /// Takes a message of the host. Returns the connection to send it on; `None`: nobody waits for it.
     pub fn from_host(&mut self, message: &Bytes, current: Connection) -> Option<Connection> {
         let head = match Head::peek(message) {
             Ok(head) => head,
@@ -125,7 +125,7 @@ impl Bridge {
         }
     }
 
-    /// No byte of this message could be written to its connection: another daemon may have it.
+    /// No byte of this message could be written to its connection: another daemon may get it.
     pub fn unsent(&mut self, message: &Bytes) {
         let Ok(Head { kind: Kind::Request { id, .. }, .. }) = Head::peek(message) else { return };
         if let Some(pending) = self.requests.get_mut(&message[id])
@@ -166,8 +166,8 @@ impl Bridge {
         messages
     }
 
-    /// The messages that open the host's session on a new connection: the opening, then all requests that may be sent
-    /// again. `token` is that of the connection: no id of the host is like it.
+    /// The messages that open the host's session on a new connection: the opening, then all requests that may
+    /// be sent again. `token` is that of the connection: no id of the host equals it.
     pub fn replay(&mut self, connection: Connection, token: &str) -> Vec<Bytes> {
         let is_open = self.opening.is_answered();
         let mut messages = Vec::new();
@@ -245,7 +245,7 @@ impl Bridge {
         self.requests.insert(Bytes::copy_from_slice(id), pending);
     }
 
-    /// The host cancels a request: its answer is not passed on any more. Returns the connection of the request.
+    /// The host cancels a request: its answer is no longer passed on. Returns the connection of the request.
     fn cancelled(&mut self, message: &[u8], head: &Head) -> Option<Connection> {
         let id = Members::find(message, head.payload.as_ref()?, "requestId")?;
         // `initialize` cannot be cancelled.

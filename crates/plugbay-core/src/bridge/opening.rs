@@ -1,4 +1,4 @@
-//! How a host has opened its session: what a bridge sends again to another daemon.
+//! The opening of a host's session: the messages that a bridge sends again to another daemon.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const LISTS: [(&str, &str); 3] =
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     initialize: Option<Bytes>,
-    /// The lists whose changes the answer to `initialize` promised; `None`: there was no answer yet.
+    /// The lists whose changes the answer to `initialize` promised to announce; `None`: no answer yet.
     promised: Option<Vec<&'static str>>,
     initialized: Option<Bytes>,
     /// The last `logging/setLevel`.

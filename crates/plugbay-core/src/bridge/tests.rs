@@ -175,7 +175,7 @@ enum Event {
     Kill,
     /// The daemons that have handed over end.
     KillDraining,
-    /// The host sends a call while nobody has noticed yet that the daemon is dead.
+    /// The host sends a call before anybody has noticed that the daemon is dead.
     CallToTheDead,
     HandOver,
 }
@@ -193,7 +193,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A host, a bridge, and what each daemon has been sent and has not answered.
+/// A host, a bridge, and the requests that each daemon has not answered.
 #[derive(Default)]
 struct World {
     bridge: Bridge,

@@ -39,12 +39,12 @@ impl Allowance {
         (self.items, self.ended) = (size_limit::ITEMS, false);
     }
 
-    /// How many bytes the definitions have that were taken, of all kinds.
+    /// How many bytes of definitions were taken, of all kinds.
     pub fn taken(&self) -> usize {
         size_limit::DEFINITIONS - self.bytes
     }
 
-    /// Is another definition of this length taken?
+    /// Whether another definition of this length is taken.
     pub fn takes(&mut self, length: usize) -> bool {
         if length > size_limit::DEFINITION {
             self.left_out.long += 1;
@@ -59,7 +59,7 @@ impl Allowance {
         true
     }
 
-    /// Is an item taken by whose name or URI it is asked for?
+    /// Whether an item with this name or URI is taken.
     pub fn takes_key(&mut self, key: &str, item_kind: ItemKind) -> bool {
         let limit = match item_kind {
             ItemKind::Tool | ItemKind::Prompt => size_limit::NAME,
@@ -75,12 +75,12 @@ impl Allowance {
         (self.ended, self.left_out.rest) = (true, true);
     }
 
-    /// Is nothing more taken of this list?
+    /// Whether nothing more is taken of this list.
     pub fn is_spent(&self) -> bool {
         self.ended
     }
 
-    /// `None` if all was taken.
+    /// What was left out; `None` if all was taken.
     pub fn left_out(&self) -> Option<LeftOut> {
         Some(self.left_out).filter(|left_out| *left_out != LeftOut::default())
     }

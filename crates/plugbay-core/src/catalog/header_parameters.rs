@@ -8,7 +8,7 @@ use crate::wire::{Members, Span, string_value};
 
 /// The keyword of a schema that asks for a header.
 const KEYWORD: &str = "x-mcp-header";
-/// Before the name that the schema gives, in lower case.
+/// The prefix of the name that the schema gives, in lower case.
 const PREFIX: &str = "mcp-param-";
 
 /// A parameter of a tool that is repeated in a header.
@@ -21,7 +21,8 @@ pub struct HeaderParameter {
 }
 
 impl HeaderParameter {
-    /// Those that a client sends, by a tool's definition; `Err` says why the tool cannot be called over HTTP.
+    /// The parameters that a client sends in headers, by a tool's definition; `Err` says why the tool cannot
+    /// be called over HTTP.
     pub fn of_tool(definition: &[u8]) -> Result<Vec<Self>, String> {
         let Marks { found, problem } = Marks::read(definition)?;
         if let Some(problem) = problem {
@@ -34,8 +35,8 @@ impl HeaderParameter {
         Ok(found)
     }
 
-    /// Those that a gateway compares: every mark that a chain of `properties` leads to. A mark that is not valid
-    /// counts too, because a proxy may have routed the call by it.
+    /// The parameters that a gateway compares with headers: every mark that a chain of `properties` leads to.
+    /// A mark that is not valid counts too, because a proxy may have routed the call by it.
     pub fn marked(definition: &[u8]) -> Vec<Self> {
         Marks::read(definition).map(|marks| marks.found).unwrap_or_default()
     }
@@ -67,7 +68,7 @@ enum Reach {
 /// All marks of one definition.
 #[derive(Default)]
 struct Marks {
-    /// Those that a chain of `properties` leads to.
+    /// The marks that a chain of `properties` leads to.
     found: Vec<HeaderParameter>,
     /// The first mark that is not valid.
     problem: Option<String>,
@@ -132,7 +133,7 @@ fn problem(
     (!is_token).then(|| format!("{KEYWORD} at {at:?} is not a header name"))
 }
 
-/// A byte that may stand in the name of an HTTP header.
+/// Whether a byte may stand in the name of an HTTP header.
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use super::{Item, ItemKind, Offer, Tool, Tools};
 use crate::text::{self, Cleaned, HiddenKinds};
 
-/// So many places are remembered of one server.
+/// How many places of one server are remembered.
 const MOST: usize = 50;
-/// So many characters of a name are.
+/// How many characters of a name are remembered.
 const LONGEST: usize = 80;
 
 /// The hidden characters in the definitions of a server.
@@ -23,7 +23,7 @@ pub struct HiddenText {
 /// A definition with hidden characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenPlace {
-    /// What it is, and its name: `tool echo`.
+    /// The kind of the definition, and its name: `tool echo`.
     pub what: String,
     /// The kinds of characters that were taken out.
     pub stripped: HiddenKinds,
@@ -64,7 +64,7 @@ impl HiddenText {
         }
     }
 
-    /// Cleans a text of which nothing has to stay.
+    /// Cleans a text in which no hidden character has to stay.
     fn text(&mut self, what: &str, text: String) -> String {
         let stripped = text::hidden_in(&text);
         if stripped.is_empty() {
@@ -169,7 +169,8 @@ impl Offer {
         self.with_cleaned_definitions(hidden)
     }
 
-    /// The same without hidden characters, if its definitions have none any more; `definitions` tells where some were.
+    /// The same without hidden characters, for definitions that are clean; `definitions` tells where some
+    /// were.
     #[must_use]
     pub fn with_cleaned_definitions(mut self, definitions: HiddenText) -> Self {
         let mut hidden = HiddenText::default();

@@ -1,4 +1,4 @@
-//! What a server says it can do.
+//! The capabilities that a server declares.
 
 use super::ItemKind;
 use crate::{
@@ -7,21 +7,21 @@ use crate::{
     wire::{Members, Span},
 };
 
-/// What a server says it can do, of what concerns a gateway.
+/// The capabilities that a server declares, as far as they concern a gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "each stands for itself in the protocol")]
 pub struct ServerCapabilities {
     pub tools: bool,
     pub resources: bool,
-    /// Tells when a resource changes.
+    /// Sends a notification when a resource changes.
     pub subscribe: bool,
     pub prompts: bool,
     pub completions: bool,
     pub logging: bool,
-    /// May answer a tool's call by a task.
+    /// May answer a tool's call with a task.
     pub tasks: bool,
-    /// Two things that only legacy servers say for themselves.
+    /// Two capabilities that only legacy servers declare separately.
     pub tasks_list: bool,
     pub tasks_cancel: bool,
     /// Has skills, and lists the directories that their files are in.
@@ -30,8 +30,8 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// `capabilities` is the object of that name in a server's opening. Each era has its own way to speak
-    /// of tasks, which means nothing in the other.
+    /// `capabilities` is the object of that name in a server's opening. Each era has its own way to declare
+    /// tasks, which means nothing in the other.
     pub fn read(message: &[u8], capabilities: &Span, era: Era) -> Self {
         let mut read = Self::default();
         for member in Members::of(message, capabilities).flatten() {
@@ -64,7 +64,7 @@ impl ServerCapabilities {
         self.tasks_cancel = Members::find(message, tasks, "cancel").is_some();
     }
 
-    /// What can be listed, in the order in which it is asked for.
+    /// The kinds of items that can be listed, in the order in which they are requested.
     pub fn item_kinds(self) -> impl Iterator<Item = ItemKind> {
         let all = [
             (self.tools, ItemKind::Tool),
@@ -76,7 +76,7 @@ impl ServerCapabilities {
         all.into_iter().filter_map(|(has, item_kind)| has.then_some(item_kind))
     }
 
-    /// What at least one of two can do.
+    /// The capabilities that at least one of the two has.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

@@ -2,15 +2,16 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a model reads of it, in bytes: what can be done, and with what.
+/// How many bytes of it a model reads: of what can be done, and with what.
 const VERBS: usize = 48;
 const THINGS: usize = 36;
-/// So many names are looked at, and so many words of each.
+/// How many names are read, and how many words of each.
 const NAMES: usize = 1_000;
 const WORDS: usize = 16;
 
-/// `read_file`, `write_file` and `list_files` are `read write list: file`: without commas it is half as many
-/// tokens. What stands in front of every name says nothing, and what many names have in common comes first.
+/// The summary: `read_file`, `write_file` and `list_files` are `read write list: file`. Without commas it has
+/// half as many tokens. Words in front of every name say nothing, and words that many names have in common
+/// come first.
 pub(crate) fn summary<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<Vec<String>> = names.take(NAMES).map(words).filter(|name| !name.is_empty()).collect();
     while names.len() > 1 && names.iter().all(|name| name.len() > 1 && name[0] == names[0][0]) {
@@ -51,7 +52,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The most frequent first; of equally frequent ones, the first.
+/// Words with their counts, the most frequent first; equally frequent ones in their order.
 fn by_frequency<'a>(words: impl Iterator<Item = &'a String>) -> Vec<(&'a str, usize)> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
@@ -66,7 +67,7 @@ fn by_frequency<'a>(words: impl Iterator<Item = &'a String>) -> Vec<(&'a str, us
     counts
 }
 
-/// As many as there is room for, and a mark if there are more.
+/// As many words as there is room for, and a mark if there are more.
 fn within<'a>(words: impl Iterator<Item = &'a str>, room: usize) -> String {
     let mut text = String::new();
     for word in words {

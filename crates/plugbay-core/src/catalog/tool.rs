@@ -18,7 +18,8 @@ use crate::{
 /// The compiled schema of a tool whose definition is longer than this is not kept, because it takes several times the memory.
 const KEPT_SCHEMA: usize = 64 << 10;
 
-/// A tool: its definition as the server wrote it, and where in it the parts are that we may replace. Clones share it.
+/// A tool: its definition as the server wrote it, and the places of parts that we may replace. Clones share
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool(Arc<ToolData>);
 
@@ -42,7 +43,7 @@ pub struct ToolPlaces {
     description: [u32; 2],
 }
 
-/// A tool's compiled schema, once it was needed. It follows from the definition, so it makes no two tools differ.
+/// A tool's compiled schema, once it was needed. It follows from the definition, so comparisons ignore it.
 #[derive(Debug, Default)]
 struct SchemaCell(OnceLock<Option<Arc<CompiledSchema>>>);
 
@@ -63,7 +64,7 @@ impl Deref for Tool {
 }
 
 impl ToolPlaces {
-    /// `None` for places that numbers of 32 bits cannot tell.
+    /// `None` for places that do not fit into 32 bits.
     pub fn new(name: &Span, description: Option<&Span>) -> Option<Self> {
         let numbers = |span: &Span| Some([u32::try_from(span.start).ok()?, u32::try_from(span.end).ok()?]);
         let description = description.map_or(Some([0, 0]), numbers)?;
@@ -143,8 +144,8 @@ impl ToolData {
         string_value(&self.definition[self.description_span()?]).map(Cow::into_owned)
     }
 
-    /// Its `inputSchema`, compiled when it is first needed; `None` if it has none, or one that is too large to check calls
-    /// by. A large one is not kept.
+    /// Its `inputSchema`, compiled when it is first needed; `None` if it has none, or one that is too large
+    /// to check calls with. A large one is not kept.
     pub fn input_schema(&self) -> Option<Arc<CompiledSchema>> {
         let schema = || self.raw("inputSchema").filter(|schema| schema.len() <= size_limit::SCHEMA);
         let compile = || schema().map(|schema| Arc::new(CompiledSchema::new(schema)));

@@ -21,9 +21,9 @@ pub struct Tools(Arc<Shared>);
 
 struct Shared {
     made: OnceLock<Vec<Tool>>,
-    /// Where they come from, if they were remembered.
+    /// The source that they are read from, if they were remembered.
     source: Option<Box<dyn ToolSource>>,
-    /// Those of a source have one from the beginning.
+    /// Tools of a source have one from the beginning.
     brief: OnceLock<ToolsBrief>,
     summary: OnceLock<String>,
     /// Some of them say something about apps.
@@ -47,7 +47,7 @@ pub struct ToolsBrief {
 
 /// Tools whose definitions have no more bytes than this are read in a moment.
 const MOMENT: usize = 4 << 20;
-/// So many names tell what a server is for.
+/// How many names are enough to tell what a server is for.
 pub const FIRST_NAMES: usize = 8;
 
 /// Reads tools that were remembered, in the order of their names. None of them says anything about apps.
@@ -63,15 +63,15 @@ pub trait ToolSource: Send + Sync {
     /// Whether these are the same tools. It keeps nothing of what it reads for that.
     fn are(&self, tools: &[Tool]) -> bool;
 
-    /// Whether their search index was remembered with them, as that of this server.
+    /// Whether their search index was stored with them, as that of this server.
     fn have_index(&self, server: &ServerName) -> bool;
 
-    /// That index, as it was saved; `None` also if it is damaged.
+    /// The stored index, as it was saved; `None` also if it is damaged.
     fn index(&self, server: &ServerName) -> Option<Bytes>;
 }
 
 impl Tools {
-    /// Tools that are read when somebody needs more than is known of them.
+    /// Tools that are read when somebody needs more of them than `brief`.
     pub fn later(mut brief: ToolsBrief, source: Box<dyn ToolSource>) -> Self {
         let summary = OnceLock::new();
         if !brief.summary.is_empty() {
@@ -81,7 +81,7 @@ impl Tools {
         Self(Arc::new(Shared { made: OnceLock::new(), source, brief: brief.into(), summary, ui: false }))
     }
 
-    /// Whether they are here, so that nobody has to wait for them.
+    /// Whether they have been read, so that nobody has to wait for them.
     pub fn are_read(&self) -> bool {
         self.0.made.get().is_some()
     }
@@ -91,7 +91,7 @@ impl Tools {
         let _: &[Tool] = self;
     }
 
-    /// Whether these are the same, not only equal ones.
+    /// Whether these are the very same, not only equal ones.
     pub fn are_those(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -109,17 +109,17 @@ impl Tools {
         self.brief().bytes
     }
 
-    /// What can be known of them without reading them, but for the summary.
+    /// What can be known of them without reading them, except the summary.
     pub fn brief(&self) -> &ToolsBrief {
         self.0.brief.get_or_init(|| ToolsBrief::of(self))
     }
 
-    /// What the server is for, gathered from the names of its tools.
+    /// The summary: what the server is for, gathered from the names of its tools.
     pub fn summary(&self) -> &str {
         self.0.summary.get_or_init(|| summary(self.names().iter().map(AsRef::as_ref)))
     }
 
-    /// What to save, so that it is known before they are read the next time.
+    /// The brief to save, so that it is known before they are read the next time.
     pub fn brief_to_save(&self) -> ToolsBrief {
         ToolsBrief { summary: self.summary().to_owned(), ..self.brief().clone() }
     }
@@ -134,18 +134,18 @@ impl Tools {
         self.0.source.as_ref().is_some_and(|source| source.are_visible())
     }
 
-    /// Whether the search index of these tools of a server was remembered: then nobody has to read them to make it.
+    /// Whether the search index of these tools of a server is stored: then making it need not read them.
     pub fn have_index(&self, server: &ServerName) -> bool {
         self.0.source.as_ref().is_some_and(|source| source.have_index(server))
     }
 
-    /// Whether nobody has to read these tools of a server in advance: a search does not need them, and who does has them in a
-    /// moment.
+    /// Whether these tools of a server need not be read in advance: a search does not need them, and any
+    /// other use reads them in a moment.
     pub fn can_wait(&self, server: &ServerName) -> bool {
         !self.are_read() && self.bytes() <= MOMENT && self.have_index(server)
     }
 
-    /// The search index that was remembered, as it was saved; `None` also if it is damaged.
+    /// The stored search index, as it was saved; `None` also if it is damaged.
     pub fn index(&self, server: &ServerName) -> Option<Bytes> {
         self.0.source.as_ref()?.index(server)
     }
@@ -158,7 +158,7 @@ impl Tools {
         }
     }
 
-    /// Where they come from, if they are not here.
+    /// Their source, if they have not been read.
     fn unread(&self) -> Option<&dyn ToolSource> {
         self.0.source.as_deref().filter(|_| !self.are_read())
     }
@@ -217,7 +217,7 @@ impl PartialEq for Tools {
     fn eq(&self, other: &Self) -> bool {
         match (self.unread(), other.unread()) {
             _ if self.are_those(other) => true,
-            // A server that lists the same again need not bring what was remembered into memory.
+            // If a server lists the same again, the stored tools need not be brought into memory.
             (Some(source), None) => source.are(other),
             (None, Some(source)) => source.are(self),
             _ => **self == **other,

@@ -1,23 +1,23 @@
-//! What one server lists for which kinds of hosts: a server may list more for hosts that can do more.
+//! The lists of one server for several kinds of hosts: a server may list more for hosts that can do more.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Item, Offer};
 use crate::declaration::Declaration;
 
-/// So many kinds of hosts are remembered of a server; beyond, those that were learnt first are forgotten.
+/// How many kinds of hosts are remembered of a server; then those that were learnt first are forgotten.
 const MOST_KINDS: usize = 16;
 
-/// The lists of one server by what it was told. Lists that are equal are kept once.
+/// The lists of one server by the declaration that it was told. Equal lists are kept once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variants {
     /// One instance serves hosts of several kinds: what a host sees must be a part of what that instance has.
     shared: bool,
-    /// What the server was told that made the offer of the catalog, if that is known.
+    /// The declaration that the server was told when it listed the offer of the catalog, if that is known.
     told: Option<Declaration>,
     /// The list that was learnt last is the last.
     lists: Vec<KnownList>,
-    /// Kinds for which it could not be listed: nobody waits for those.
+    /// Kinds for which it could not be listed: nobody waits for these lists.
     given_up: Vec<Declaration>,
 }
 
@@ -45,7 +45,7 @@ impl Variants {
         self.shared
     }
 
-    /// What the server was told that made the offer of the catalog.
+    /// The declaration that the server was told when it listed the offer of the catalog.
     pub fn told(&self) -> Option<&Declaration> {
         self.told.as_ref()
     }
@@ -88,8 +88,8 @@ impl Variants {
         self.told.as_ref() == Some(host) || self.list_for(host).is_some() || self.given_up.contains(host)
     }
 
-    /// What the server lists for hosts of this kind. A list that it makes for poorer and for richer hosts alike, it
-    /// makes for those between them.
+    /// What the server lists for hosts of this kind. If it has the same list for poorer and for richer hosts,
+    /// that is also the list for those between them.
     pub fn list_for(&self, host: &Declaration) -> Option<&KnownList> {
         let between = |list: &&KnownList| {
             list.declared.iter().any(|poorer| host.covers(poorer))
@@ -104,7 +104,7 @@ impl Variants {
         all.reduce(|widest, next| if next.1.covers(widest.1) { next } else { widest })
     }
 
-    /// What hosts of this kind see while the catalog has `current`, and whether that is certain.
+    /// The offer that hosts of this kind see while the catalog has `current`, and whether that is certain.
     pub(super) fn offer_for(&self, current: &Arc<Offer>, host: &Declaration) -> (Arc<Offer>, bool) {
         if self.told.as_ref() == Some(host) {
             return (Arc::clone(current), true);

@@ -1,15 +1,15 @@
-//! How like two names are, at a bounded cost: one of them, and how many there are, is up to strangers.
+//! How similar two names are, at a bounded cost: strangers choose one of them, and how many there are.
 
 use super::split;
 
-/// A name of more characters than this is like no other.
+/// A name of more characters than this is similar to no other.
 const LONGEST: usize = 256;
-/// So many cells of distance tables are filled for one list of suggestions.
+/// How many cells of distance tables are filled for one list of suggestions.
 const CELLS: usize = 1 << 20;
-/// So many names are suggested.
+/// At most this many names are suggested.
 const SUGGESTED: usize = 3;
 
-/// Up to three of the known names that are most like one that does not exist, the likest first.
+/// Up to three of the known names that are most similar to one that does not exist, the most similar first.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let Some(mut search) = Search::new(wanted) else { return Vec::new() };
     let mut scored: Vec<(usize, &str)> = Vec::new();
@@ -20,7 +20,7 @@ pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Ve
     scored.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
-/// One letter too many, too few, wrong, or two in the wrong order.
+/// Whether two names differ by one letter too many, too few or wrong, or by two in the wrong order.
 pub fn is_slip(one: &str, other: &str) -> bool {
     if one.len().abs_diff(other.len()) > 4 {
         return false; // the bytes of one character
@@ -49,7 +49,7 @@ struct Search {
 }
 
 impl Search {
-    /// `None` for a name that is like no other.
+    /// `None` for a name that is similar to no other.
     fn new(wanted: &str) -> Option<Self> {
         let wanted: Vec<char> = wanted.chars().flat_map(char::to_lowercase).take(LONGEST + 1).collect();
         let letters = letters(&wanted);
@@ -59,7 +59,7 @@ impl Search {
 
     /// How far another name is away; `None` if that is too far, or if too much was compared before.
     fn distance(&mut self, name: &str) -> Option<usize> {
-        // The tool's name without its server is as good as a slip of the pen.
+        // The tool's name without its server is as near as one with a single mistake.
         let tool = split(name).map(|(_, tool)| tool.chars().flat_map(char::to_lowercase));
         if tool.is_some_and(|tool| tool.eq(self.wanted.iter().copied())) {
             return Some(1);
@@ -68,7 +68,7 @@ impl Search {
         self.other.extend(name.chars().flat_map(char::to_lowercase).take(LONGEST + 1));
         let (wanted, other) = (&self.wanted, &self.other);
         let most = (wanted.len().max(other.len()) / 3).max(1);
-        // Each edit brings or takes one letter at most.
+        // Each edit adds or removes one letter at most.
         let letters = letters(other);
         let missing = (self.letters & !letters).count_ones().max((letters & !self.letters).count_ones());
         let is_far = missing as usize > most || wanted.len().abs_diff(other.len()) > most;

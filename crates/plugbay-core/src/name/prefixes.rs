@@ -1,4 +1,4 @@
-//! Which servers a name begins with, however it is written.
+//! The servers whose names another name begins with, however it is written.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,9 @@ impl ServerPrefixes {
         if apart.is_empty() { all } else { apart }
     }
 
-    /// Whether a name that stands without its server reads like a tool of another one: another server's name and a
-    /// separator are in front, or the prefix of a host. With the joint it reads like one of its own server, too.
+    /// Whether a name without its server reads like a tool of another server: that server's name and a
+    /// separator are in front, or the prefix of a host. With the joint, its own server's name in front
+    /// counts, too.
     pub fn claim(&self, own: &ServerName, name: &str) -> bool {
         let plain = self.without_host(name);
         let joined = split(plain).is_some_and(|(server, _)| self.are_alike(server));
@@ -45,7 +46,7 @@ impl ServerPrefixes {
         claimed
     }
 
-    /// A name without what hosts put before it, unless that is a server of ours: it is meant then.
+    /// A name without the prefix of a host, unless the prefix is a server of ours: then that server is meant.
     pub fn without_host<'n>(&self, name: &'n str) -> &'n str {
         let as_direct = name.strip_prefix("mcp__").filter(|direct| match split(direct) {
             Some((host, _)) => self.are_alike(host),

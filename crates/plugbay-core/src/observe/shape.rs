@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Limits of a shape: nothing that a host sends makes a line of the audit log long.
+/// Limits of a shape, so that nothing that a host sends makes a line of the audit log long.
 #[derive(Debug, Clone, Copy)]
 pub struct ShapeLimit {
     pub depth: usize,

@@ -11,18 +11,18 @@ use super::{
 };
 use crate::tokens::estimate;
 
-/// A compiled pattern takes no more.
+/// The largest compiled pattern, in bytes.
 const PATTERN: usize = 256 << 10;
-/// Bytes around a match that are shown of a very long line.
+/// How many bytes around a match are shown of a very long line.
 const AROUND: usize = 200;
 const LONG_LINE: usize = 1000;
-/// No excerpt is smaller.
+/// The smallest budget of an excerpt, in tokens.
 const LEAST: usize = 32;
 
 /// Part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// As the text has it; matches have their line numbers before them.
+    /// The part as it is in the text; matches have their line numbers before them.
     pub text: String,
     /// `lines 1-120 of 4,310; next: lines 121-`.
     pub note: String,
@@ -46,7 +46,7 @@ pub fn lines(text: &str, from: usize, to: Option<usize>, tokens: usize) -> Excer
     let (mut out, mut left, mut shown, mut cut) = (String::new(), tokens.max(LEAST), from - 1, "");
     for (number, line) in lines.from(from).take(last + 1 - from) {
         if number == from && cost(line) > left {
-            // A longer line would never be reached.
+            // Otherwise nothing would ever get past a line that is too long.
             out.push_str(page::prefix(line, left - 1));
             (shown, cut) = (number, " (cut; page reads it whole)");
             break;
@@ -131,7 +131,7 @@ struct Matches {
 }
 
 impl Matches {
-    /// A match with the lines before it, or nothing of it.
+    /// Adds a match with the lines before it, or nothing at all.
     fn all(&mut self, before: &[(usize, &str)], number: usize, line: &str, found: &Range<usize>) -> bool {
         let (length, left, last) = (self.text.len(), self.left, self.last);
         let mut fits = before.iter().all(|(number, line)| self.one(*number, '-', line));
@@ -173,7 +173,7 @@ fn around(line: &str, found: &Range<usize>) -> String {
     format!("{before}{}{behind}", &line[start..end])
 }
 
-/// One page of a text, counted from 1. Pages end with a line, or in a long line behind an element of JSON or a word.
+/// One page of a text, counted from 1. Pages end with a line, or in a long one after a JSON element or word.
 pub fn page(text: &str, number: usize, tokens: usize) -> Excerpt {
     let tokens = tokens.max(LEAST);
     let number = number.max(1);
@@ -197,9 +197,9 @@ pub fn page(text: &str, number: usize, tokens: usize) -> Excerpt {
     Excerpt { text: text[found].to_owned(), note, next }
 }
 
-/// At least one character. Only the beginning of the text is looked at.
+/// The length of a page: at least one character. Only the beginning of the text is read.
 fn page_length(text: &str, tokens: usize) -> usize {
-    // A page of more bytes has blanks in plenty, and may as well end.
+    // A page of more bytes has plenty of blanks, and may just as well end.
     let window = &text[..text.floor_char_boundary(tokens.saturating_mul(10))];
     let (mut end, mut left) = (0, tokens);
     for line in window.split_inclusive('\n') {

@@ -19,7 +19,7 @@ use crate::{
     text::string_text,
 };
 
-/// From generous to tight: how deep, and how many keys of one object.
+/// Levels of detail, the most first: how deep, and how many keys of one object.
 const LEVELS: [Level; 6] = [
     Level { depth: 6, keys: 40 },
     Level { depth: 4, keys: 30 },
@@ -28,9 +28,9 @@ const LEVELS: [Level; 6] = [
     Level { depth: 2, keys: 8 },
     Level { depth: 1, keys: 4 },
 ];
-/// No outline has more lines.
+/// The most lines of an outline.
 const LINES: usize = 300;
-/// Names of keys that have no line of their own.
+/// How many names are shown of keys that have no line of their own.
 const OTHER_KEYS: usize = 12;
 
 #[derive(Clone, Copy)]
@@ -75,7 +75,7 @@ pub(super) fn write(page: &mut Page, whole: &str, kind: Kind, profile: &Profile,
     }
 }
 
-/// A string that is most of the text: what it says is outlined, not the JSON around it.
+/// Writes the outline of a string that is most of the text: of its contents, not of the JSON around it.
 fn write_string(page: &mut Page, whole: &str, profile: &Profile, node: Id) {
     for line in structure(profile, page.left() / 4) {
         page.line(&line);
@@ -95,7 +95,7 @@ fn write_rows(page: &mut Page, json: &[u8], profile: &Profile, rows: &Rows) {
         (false, false) => format!("rows of the largest {path}, samples cut:"),
     };
     let room = page.left().saturating_sub(cost(&label));
-    // Fewer rows rather than rows of which nothing is left.
+    // Fewer rows are better than rows of which nothing is left.
     let choices = [vec![0, 1, 2], vec![0, 2], vec![0]];
     let all = |chosen: &Vec<usize>| {
         let chosen: Vec<&(usize, usize)> = chosen.iter().filter_map(|at| rows.samples.get(*at)).collect();
@@ -118,7 +118,7 @@ fn row(json: &[u8], rows: &Rows, place: usize, start: usize, tokens: usize) -> O
     Some(format!("{label}{}", value?))
 }
 
-/// Lines on what there is, in at most `tokens` tokens.
+/// The lines on the structure, in at most `tokens` tokens.
 fn structure(profile: &Profile, tokens: usize) -> Vec<String> {
     let price = |lines: &[String]| lines.iter().map(|line| cost(line)).sum::<usize>();
     let mut lines = Vec::new();
@@ -150,7 +150,7 @@ impl Structure<'_> {
         }
     }
 
-    /// `path` is relative to the array around it; `often` says in how many objects it is.
+    /// Adds a node's lines. `path` is relative to the array around it; `often`: in how many objects it is.
     fn node(&mut self, id: Id, path: &str, indent: usize, depth: usize, often: &str) {
         let node = &self.profile.nodes[id];
         let is_again = self.above.contains(&id);
@@ -294,7 +294,7 @@ fn elements(node: &Node, one: &str) -> String {
     format!("{each} each, {} in all{sampled}", count(arrays.elements))
 }
 
-/// How many values the lines below are about, if that is not all of them.
+/// A note on how many values the lines below are about, if not all of them.
 fn sampled(all: usize, passed: usize) -> String {
     if passed == 0 { String::new() } else { format!(" (below: of {})", count(all - passed)) }
 }
@@ -304,7 +304,7 @@ fn step(key: &str) -> String {
     if is_name(key) { format!(".{key}") } else { format!(".{}", serde_json::Value::from(key)) }
 }
 
-/// Where a node is, as `jq` writes it.
+/// The path of a node, as `jq` writes it.
 fn path_to(profile: &Profile, target: Id) -> String {
     let mut seen = vec![false; profile.nodes.len()];
     let path = find(profile, ROOT, target, &mut seen).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The outline of a large result: what a language model reads instead of it, to decide what to ask for next.
+//! The outline of a large result: a language model reads it instead, to decide what to ask for next.
 //!
-//! One pass over the text, bounded memory, and at most a given number of tokens. Text of the server stands behind a
-//! label, a path or a line number on its own line, so that it cannot pass for a line of plugbay.
+//! One pass over the text, bounded memory, and at most a given number of tokens. Text of the server stands on
+//! its own line after a label, a path or a line number, so that it cannot pass for a line of plugbay.
 
 mod excerpt;
 mod json;
@@ -18,14 +18,14 @@ pub use result::{OutputSchema, Readable, Replacement, readable, replace};
 
 use crate::{shape::Shape, tokens::estimate};
 
-/// A text up to this length is counted whole; of a longer one, samples are.
+/// The tokens of a text up to this length are counted; of a longer one, only samples are.
 const COUNTED: usize = 64 << 10;
 const SAMPLES: usize = 16;
 
 /// The tokens of an outline, unless the caller knows better.
 pub const OUTLINE_TOKENS: usize = 400;
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Json,
@@ -44,7 +44,7 @@ pub struct Outline {
     pub kind: Kind,
     /// Lines, without a line break at the end.
     pub text: String,
-    /// About how many tokens the whole has.
+    /// Roughly how many tokens the whole has.
     pub whole_tokens: usize,
     /// The shape, if it is JSON.
     pub shape: Option<Shape>,
@@ -67,7 +67,7 @@ fn write(page: &mut Page, whole: &str, whole_tokens: usize) -> (Kind, Option<Sha
     (text::write(page, whole, &size), None)
 }
 
-/// About how many tokens a text has; of a long one, samples are counted.
+/// Roughly how many tokens a text has; of a long one, only samples are counted.
 pub fn about_tokens(text: &str) -> usize {
     if text.len() <= COUNTED {
         return estimate(text);

@@ -1,4 +1,4 @@
-//! Lines within a budget of tokens, and how numbers and foreign text are written in them.
+//! Lines within a budget of tokens, with functions that write numbers and foreign text.
 
 use crate::{text::stripped, tokens::estimate};
 
@@ -35,14 +35,14 @@ impl Page {
         fits && lines.into_iter().all(|line| self.line(line))
     }
 
-    /// Without the last line break.
+    /// The text without the last line break.
     pub(super) fn finish(mut self) -> String {
         self.text.pop();
         self.text
     }
 }
 
-/// What a line costs with its line break: the costs of lines add up to at least the cost of all.
+/// The cost of a line with its line break: the costs of lines add up to at least the cost of all.
 pub(super) fn cost(line: &str) -> usize {
     estimate(line) + 1
 }
@@ -87,7 +87,7 @@ fn tenths(number: usize, unit: usize) -> String {
 /// Foreign text for one line: no hidden characters, no line breaks, at most `limit` characters.
 pub(super) fn foreign(text: &str, limit: usize) -> String {
     let text = text.trim_end();
-    // Hidden characters may be many; what is behind them is seldom worth a longer look.
+    // There may be many hidden characters; the text after them is seldom worth reading.
     let start = &text[..text.floor_char_boundary(limit.saturating_mul(16))];
     let clean = stripped(start);
     let mut out: String =
@@ -98,7 +98,7 @@ pub(super) fn foreign(text: &str, limit: usize) -> String {
     out
 }
 
-/// A beginning of at most so many tokens, and not of much fewer.
+/// The beginning of a text, with at most this many tokens and not many fewer.
 pub(super) fn prefix(text: &str, tokens: usize) -> &str {
     let mut length = tokens.saturating_mul(6);
     loop {
@@ -107,12 +107,12 @@ pub(super) fn prefix(text: &str, tokens: usize) -> &str {
         if price <= tokens {
             return start;
         }
-        // As long as its price allows, but surely shorter.
+        // As long as its price allows, but always shorter than before.
         length = (start.len() * tokens / price).min(start.len() * 63 / 64);
     }
 }
 
-/// The same of the end.
+/// The same for the end of a text.
 pub(super) fn suffix(text: &str, tokens: usize) -> &str {
     let mut length = tokens.saturating_mul(6);
     loop {

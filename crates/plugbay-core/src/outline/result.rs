@@ -16,13 +16,13 @@ use crate::{
     tool_result::{Block, ToolResult},
 };
 
-/// Elements of an array and characters of a string that a shortened `structuredContent` keeps.
+/// How many elements of an array and characters of a string a shortened `structuredContent` keeps.
 const SHORT: (usize, usize) = (3, 200);
 
 /// When and how a result is replaced.
 #[derive(Clone, Copy)]
 pub struct Replacement<'a> {
-    /// Tokens that a result may have as it is.
+    /// The tokens that a result may have without being replaced.
     pub threshold: usize,
     /// Tokens of the outline, with its closing line.
     pub outline: usize,
@@ -33,15 +33,15 @@ pub struct Replacement<'a> {
     pub schema: OutputSchema<'a>,
 }
 
-/// Whether somebody checks `structuredContent`. A host may refuse a result whose `structuredContent` is missing, or does
-/// not match, where the tool has an `outputSchema`.
+/// Whether `structuredContent` is checked. If the tool has an `outputSchema`, a host may refuse a result
+/// whose `structuredContent` is missing or does not match.
 #[derive(Clone, Copy)]
 pub enum OutputSchema<'a> {
     /// The tool has none: `structuredContent` is left out.
     None,
     /// The host checks it, or may: `structuredContent` stays whole.
     Kept,
-    /// `structuredContent` is shortened if this says that it still matches the schema; otherwise it stays whole.
+    /// `structuredContent` is shortened if by this check it still matches the schema; else it stays whole.
     Shortened(&'a dyn Fn(&[u8]) -> bool),
 }
 
@@ -49,24 +49,25 @@ pub enum OutputSchema<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
     pub result: Vec<u8>,
-    /// About how many tokens there were, and are: text and `structuredContent`, where they say different things.
+    /// Roughly how many tokens there were and are: of the text, and of `structuredContent` if it says
+    /// something else.
     pub tokens_before: usize,
     pub tokens_after: usize,
     /// The shape of the result, if it is JSON.
     pub shape: Option<Shape>,
 }
 
-/// What a reader of a result reads: `jq` takes `structured`, or else the text as JSON or JSON lines; lines, pages and
-/// `grep` take the text, or else `structured`.
+/// The readable parts of a result: `jq` takes `structured`, or else the text as JSON or JSON lines; lines,
+/// pages and `grep` take the text, or else `structured`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readable<'a> {
     /// `structuredContent`, unless the text says the same in a simpler form.
     pub structured: Option<&'a [u8]>,
-    /// The large texts, each from a new line on, unless `structuredContent` says the same.
+    /// The large texts, each beginning on a new line, unless `structuredContent` says the same.
     pub text: Option<Cow<'a, str>>,
 }
 
-/// What there is to read in a result. The outline's paths and line numbers are those of it.
+/// The readable parts of a result. The outline's paths and line numbers refer to them.
 pub fn readable<'a>(result: &ToolResult<'a>) -> Option<Readable<'a>> {
     Parts::of(result).map(|parts| parts.readable())
 }
@@ -74,7 +75,7 @@ pub fn readable<'a>(result: &ToolResult<'a>) -> Option<Readable<'a>> {
 /// The result with an outline, or with the head and tail of an error; `None` if it is small enough.
 pub fn replace(result: &ToolResult<'_>, how: &Replacement<'_>) -> Option<Replaced> {
     let parts = Parts::of(result)?;
-    // No byte is more than a token.
+    // A text has at most as many tokens as bytes.
     if parts.bytes() <= how.threshold {
         return None;
     }
@@ -102,7 +103,7 @@ pub fn replace(result: &ToolResult<'_>, how: &Replacement<'_>) -> Option<Replace
     Some(Replaced { result, tokens_before, tokens_after, shape })
 }
 
-/// The outline of one or of both, and the closing line.
+/// The outline of the structured content, the text or both, and the closing line.
 fn outlined(structured: Option<&str>, text: Option<&str>, how: &Replacement<'_>) -> (String, Option<Shape>) {
     let room = how.outline.saturating_sub(page::cost(how.closing));
     let (mut out, mut shape) = (String::new(), None);
@@ -121,7 +122,7 @@ fn outlined(structured: Option<&str>, text: Option<&str>, how: &Replacement<'_>)
     (out, shape)
 }
 
-/// The head and the tail of a message, each whole lines where that is not much less; `None` if it is short enough.
+/// Head and tail of a message, in whole lines if these are not much shorter; `None` if it is short enough.
 fn cut_error(message: &str, how: &Replacement<'_>) -> Option<String> {
     let tokens = about_tokens(message);
     if tokens <= how.error {
@@ -149,7 +150,7 @@ fn kept_structure<'a>(result: &ToolResult<'a>, schema: OutputSchema<'_>) -> Opti
 }
 
 impl Block {
-    /// Its bytes with another text.
+    /// The block's bytes with another text.
     fn with_text(&self, result: &[u8], text: &str) -> Vec<u8> {
         let Some(span) = &self.text else { return result[self.span.clone()].to_vec() };
         let quoted = serde_json::Value::from(text).to_string();
@@ -186,7 +187,7 @@ impl Parts<'_, '_> {
         out
     }
 
-    /// The blocks, of which the large texts are one.
+    /// The blocks, with one text in place of all large ones.
     fn new_content(&self, text: &str) -> Vec<u8> {
         let mut blocks: Vec<Cow<'_, [u8]>> = Vec::new();
         let mut is_written = false;

@@ -1,5 +1,5 @@
-//! Samples of JSON values, cut so that they still parse: long strings end with `…`, and what is left out is a string
-//! that begins with `…`.
+//! Samples of JSON values, cut so that they still parse: long strings end with `…`, and a string that begins
+//! with `…` stands for values that are left out.
 
 use std::fmt::Write;
 
@@ -18,11 +18,11 @@ struct Cut {
     depth: u32,
     elements: usize,
     members: usize,
-    /// Arrays tell what they lost.
+    /// Arrays say how much was left out.
     tells: bool,
 }
 
-/// From generous to tight.
+/// The cuts to try, the most generous first.
 const CUTS: [Cut; 11] = [
     Cut { string: 160, depth: 6, elements: 5, members: 48, tells: true },
     Cut { string: 80, depth: 4, elements: 3, members: 32, tells: true },
@@ -36,7 +36,7 @@ const CUTS: [Cut; 11] = [
     Cut { string: 12, depth: 1, elements: 0, members: 4, tells: true },
     Cut { string: 12, depth: 1, elements: 0, members: 3, tells: true },
 ];
-/// Digits of a number.
+/// The most digits of a number.
 const NUMBER: usize = 32;
 
 /// The value that begins at `start`, in at most `tokens` tokens; `None` if too little of it fits.
@@ -49,7 +49,7 @@ pub(super) fn sample(json: &[u8], start: usize, tokens: usize) -> Option<String>
     CUTS.into_iter().find_map(written)
 }
 
-/// A whole value of which arrays and strings are cut, and nothing else: no key is lost, no type changes.
+/// A whole value of which only arrays and strings are cut: no key is lost, no type changes.
 pub(super) fn shortened(json: &[u8], elements: usize, string: usize) -> Option<String> {
     let cut = Cut { string, depth: u32::MAX, elements, members: usize::MAX, tells: false };
     let mut writer = Writer { json, cut, out: String::new() };
@@ -57,7 +57,7 @@ pub(super) fn shortened(json: &[u8], elements: usize, string: usize) -> Option<S
     Some(writer.out)
 }
 
-/// A member as an object of its own: `start` is where its key begins.
+/// A sample of a member as an object of its own: `start` is where its key begins.
 pub(super) fn sample_member(json: &[u8], start: usize, tokens: usize) -> Option<String> {
     let mut cursor = Cursor::new(json, start);
     let (key, _) = cursor.string().ok()?;
@@ -171,7 +171,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Only how much there is.
+    /// Writes only how much is left out.
     fn left_out(&mut self, cursor: &mut Cursor<'_>, open: u8, depth: u32) -> Result<(), ScanError> {
         let mut walk = Walk::open(cursor, open, depth)?;
         while walk.advance(cursor)? {

@@ -14,7 +14,7 @@ fn snapshot(name: &str, text: &str) {
     });
 }
 
-/// What holds for every outline: it fits, it forges no line, and its rows parse.
+/// Checks what holds for every outline: it fits, it forges no line, and its rows parse.
 fn check(text: &str, tokens: usize) -> Outline {
     let outline = outline(text, tokens);
     assert!(estimate(&outline.text) <= tokens, "{} > {tokens}: {}", estimate(&outline.text), outline.text);

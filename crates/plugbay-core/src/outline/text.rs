@@ -1,4 +1,4 @@
-//! The outline of a text that is no JSON: which kind it is, told from its beginning, and the lines that matter.
+//! The outline of a text that is no JSON: its kind, detected from the beginning, and the lines that matter.
 
 mod diff;
 mod headings;
@@ -8,9 +8,9 @@ mod table;
 
 use super::{Kind, page::Page};
 
-/// So many lines at the beginning tell the kind.
+/// From how many lines at the beginning the kind is detected.
 const PROBED: usize = 60;
-/// No line beyond this length is looked at to tell the kind.
+/// How much of a line is read to detect the kind, in bytes.
 const PROBED_LINE: usize = 4096;
 
 /// Writes the outline. When in doubt, a text is plain.
@@ -46,7 +46,7 @@ fn start(line: &str) -> &str {
     &line[..line.floor_char_boundary(PROBED_LINE)]
 }
 
-/// A text and where its lines are, by number from 1 on.
+/// A text and the places of its lines, which are numbered from 1.
 pub(super) struct Lines<'a> {
     pub(super) text: &'a str,
     pub(super) count: usize,

@@ -1,4 +1,4 @@
-//! When a host is another one than its name says: by its version, or by environment variables that it passes on.
+//! Conditions for a variant of a host: its version, or environment variables that it passes on.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::version::numbers;
 
-/// All of it must hold.
+/// A condition; all parts of it must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Condition {
@@ -38,7 +38,7 @@ fn fits(wanted: &str, value: &str) -> bool {
     }
 }
 
-/// Whatever the case of letters; a `*` at the end stands for anything.
+/// Whether a text matches, in any case of letters; a `*` at the end stands for anything.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)),

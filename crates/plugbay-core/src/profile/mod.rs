@@ -1,4 +1,4 @@
-//! What hosts do with what they are told: data, not code, because every host differs and all of them change.
+//! How hosts behave: as data, not code, because every host differs and all of them change.
 
 mod condition;
 
@@ -14,20 +14,21 @@ use serde_json::{Map, Value};
 use crate::{era::Era, exposure::Mode};
 pub use condition::Condition;
 
-/// Beside tools that have to be found first, in bytes: what a server says whole comes with its tools.
+/// The longest instructions beside tools that have to be found first, in bytes: the complete words of a
+/// server come with its tools.
 pub const LONGEST_INSTRUCTIONS: usize = 2000;
-/// Where every tool is listed, a model gets all that its servers say, as it would without a gateway. No host that was
-/// measured shows more of one server.
+/// The longest instructions if every tool is listed, in bytes: then a model gets all that its servers say, as
+/// it would without a gateway. No host that was measured shows more of one server.
 pub const LONGEST_INSTRUCTIONS_OF_ALL: usize = 12_000;
 
-/// What is known of a host. An absent figure is no limit that anybody has met.
+/// What is known of a host. An absent figure means that nobody has met a limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each says something else of the host")]
 pub struct Profile {
-    /// Behind a `/` stands the name of a variant: the same host where it behaves otherwise.
+    /// The host's name. After a `/` follows the name of a variant: the same host where it behaves otherwise.
     pub name: String,
-    /// How it calls itself in `clientInfo.name`; a `*` at the end stands for anything.
+    /// Its names in `clientInfo.name`; a `*` at the end stands for anything.
     #[serde(default)]
     pub clients: Vec<String>,
     #[serde(flatten)]
@@ -35,10 +36,10 @@ pub struct Profile {
     /// It lists again when it is told that a list has changed.
     #[serde(default)]
     pub lists_again: bool,
-    /// How long the result of an activation waits for it to do so at most, in milliseconds.
+    /// How long the result of an activation waits at most for it to list again, in milliseconds.
     #[serde(default)]
     pub pause_ms: u64,
-    /// And how long it then needs until its model has what was listed.
+    /// How long it then needs until its model has the new list, in milliseconds.
     #[serde(default)]
     pub settle_ms: u64,
     #[serde(flatten)]
@@ -46,7 +47,7 @@ pub struct Profile {
     /// It hides tools behind a search of its own, from this many on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defers_from: Option<usize>,
-    /// It leaves those in sight that ask for it.
+    /// It leaves tools in sight that ask for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_in_sight: bool,
     /// Its model calls tools from code that the host runs: definitions are read by the code, results are values.
@@ -61,7 +62,7 @@ pub struct Profile {
     /// The first request to its model, without any MCP server, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_tokens: Option<usize>,
-    /// Where a result has both text and structured content, what its model sees.
+    /// What its model sees of a result with both text and structured content.
     #[serde(default)]
     pub shows: Shows,
     /// It refuses a result without structured content whose first text is JSON, but no object.
@@ -72,7 +73,7 @@ pub struct Profile {
     pub gateway: bool,
 }
 
-/// How a variant of a host is known.
+/// How a variant of a host is recognized.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
     /// One of these must hold. Without any, only the user can say so.
@@ -83,16 +84,16 @@ pub struct Variant {
     pub note: Option<String>,
 }
 
-/// What a host takes.
+/// The limits of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// With more tools than this it does not work, or not well.
+    /// The most tools with which it works well.
     #[serde(default, rename = "mostTools", skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
     /// The longest name of a tool, without what the host puts in front of it.
     #[serde(default, rename = "nameLimit", skip_serializing_if = "Option::is_none")]
     pub name: Option<usize>,
-    /// Of `instructions` its model sees so many characters.
+    /// How many characters of `instructions` its model sees.
     #[serde(default, rename = "instructionsLimit", skip_serializing_if = "Option::is_none")]
     pub instructions: Option<usize>,
     /// A result that is longer, in bytes, is cut or put into a file.
@@ -123,11 +124,11 @@ impl Client<'_> {
     }
 }
 
-/// What is not known of a host's first request.
+/// The assumed first request of a host of which it is not known.
 const REQUEST_TOKENS: usize = 8_000;
 
 impl Profile {
-    /// For hosts that nobody has met: nothing is relied upon.
+    /// The profile of unknown hosts: it relies on nothing.
     pub fn unknown() -> Self {
         Self { name: "unknown".to_owned(), ..Self::default() }
     }
@@ -140,7 +141,7 @@ impl Profile {
         Duration::from_millis(self.settle_ms)
     }
 
-    /// Whether it hides tools behind a search of its own, if it lists so many.
+    /// Whether it hides tools behind a search of its own, if this many are listed.
     pub fn defers(&self, tools: usize) -> bool {
         self.defers_from.is_some_and(|from| tools >= from)
     }
@@ -149,8 +150,9 @@ impl Profile {
         self.request_tokens.unwrap_or(REQUEST_TOKENS)
     }
 
-    /// How long `instructions` may be in a mode, in bytes. Where every tool is listed, a model gets what it would get of
-    /// each server itself; a host with a code mode would repeat it in the description of every tool.
+    /// How long `instructions` may be in a mode, in bytes. If every tool is listed, a model gets what it
+    /// would get from each server itself. A host with a code mode would repeat them in the description of
+    /// every tool.
     pub fn longest_instructions(&self, mode: Mode) -> usize {
         let longest = match mode {
             Mode::All if self.code_mode => 0,
@@ -174,9 +176,9 @@ impl Profile {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profiles {
     own: Vec<Profile>,
-    /// Every host is taken for this one.
+    /// The profile that every host is taken for.
     forced: Option<Profile>,
-    /// The environment of the host, as far as conditions speak of it.
+    /// The environment variables of the host that conditions name.
     environment: BTreeMap<String, String>,
 }
 
@@ -184,7 +186,7 @@ static KNOWN: LazyLock<Vec<Profile>> =
     LazyLock::new(|| read(include_str!("profiles.json")).unwrap_or_default());
 static UNKNOWN: LazyLock<Profile> = LazyLock::new(Profile::unknown);
 
-/// A variant is written as what differs from the host before it; `null` takes a key away.
+/// Reads profiles. A variant is written as its differences to the host before it; `null` removes a key.
 fn read(json: &str) -> Result<Vec<Profile>, serde_json::Error> {
     let written: Vec<Map<String, Value>> = serde_json::from_str(json)?;
     let mut host = Map::new();
@@ -207,7 +209,7 @@ impl Profiles {
         Self { own, ..Self::default() }
     }
 
-    /// With what conditions need to know of the host's environment.
+    /// The same with the variables of the host's environment that conditions need.
     #[must_use]
     pub fn in_environment(mut self, variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let names: BTreeSet<String> = self.variables().map(str::to_owned).collect();
@@ -216,7 +218,7 @@ impl Profiles {
         self
     }
 
-    /// The environment variables that conditions speak of.
+    /// The environment variables that conditions name.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.all()
             .flat_map(|profile| &profile.variant.when)
@@ -224,7 +226,7 @@ impl Profiles {
             .map(String::as_str)
     }
 
-    /// Takes every host for the one of this name; gives it back if there is none.
+    /// Takes every host for the one of this name; returns the name if there is none.
     pub fn forced(mut self, name: &str) -> Result<Self, String> {
         let is_wanted = |profile: &&Profile| profile.name.eq_ignore_ascii_case(name);
         let wanted = self.iter().chain([self.unknown()]).find(is_wanted).cloned();
@@ -232,7 +234,7 @@ impl Profiles {
         Ok(self)
     }
 
-    /// The host that introduces itself so, or the variant of it whose conditions hold.
+    /// The host that introduces itself like this, or the variant of it whose conditions hold.
     pub fn of(&self, client: Client<'_>) -> &Profile {
         let known = || client.name.and_then(|name| self.all().find(|profile| profile.is(name)));
         let host = self.forced.as_ref().or_else(known).unwrap_or_else(|| self.unknown());
@@ -244,7 +246,7 @@ impl Profiles {
         self.all().find(fits).unwrap_or(host)
     }
 
-    /// Hosts that nobody has met, unless the user knows better.
+    /// The profile of unknown hosts: the user's, or else the built-in one.
     pub fn unknown(&self) -> &Profile {
         self.own.iter().find(|own| own.name == UNKNOWN.name).unwrap_or(&UNKNOWN)
     }
@@ -260,13 +262,13 @@ impl Profiles {
             .filter(move |profile| profile.variant.when.is_empty() && profile.variant_of() == Some(host))
     }
 
-    /// Of two with the same name, the first counts.
+    /// All profiles; the user's own replace ours of the same name.
     fn all(&self) -> impl Iterator<Item = &Profile> {
         let replaced = |known: &&Profile| !self.own.iter().any(|own| own.name == known.name);
         self.own.iter().chain(KNOWN.iter().filter(replaced))
     }
 
-    /// The one of this name as it comes with the program.
+    /// The profile of this name as it comes with the program.
     pub fn built_in(name: &str) -> Option<&'static Profile> {
         KNOWN.iter().find(|profile| profile.name == name)
     }

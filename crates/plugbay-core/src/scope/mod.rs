@@ -1,4 +1,4 @@
-//! Who shares the process of a server: everybody, one project folder, or one session.
+//! The scope of a server's process: shared by everybody, by one project folder, or used by one session.
 
 mod package;
 
@@ -37,7 +37,7 @@ impl Scope {
     }
 }
 
-/// How a server is reached.
+/// How a server is started or reached.
 #[derive(Debug, Clone, Copy)]
 pub enum Launch<'a> {
     Command {
@@ -64,7 +64,7 @@ pub struct ScopeChoice {
 #[derive(serde::Deserialize)]
 struct Family {
     scope: Scope,
-    /// In a word or two.
+    /// The name of the kind, in a word or two.
     kind: String,
     /// Packages, images, modules and commands, in lower case and with `-` for `_`.
     names: Vec<String>,
@@ -82,8 +82,8 @@ static KNOWN: LazyLock<HashMap<&str, &Family>> = LazyLock::new(|| {
     FAMILIES.iter().flat_map(named).collect()
 });
 
-/// The scope of a server: as configured, else by what is known of it. A server that is not known gets one process for
-/// each session, as each host has its own where there is no gateway.
+/// The scope of a server: as configured, else by what is known of it. An unknown server gets one process for
+/// each session, because without a gateway each host has its own, too.
 pub fn choose(launch: &Launch<'_>, configured: Option<Scope>, project: &str) -> ScopeChoice {
     let (known, is_image) =
         known(launch).map_or((None, false), |(family, is_image)| (Some(family), is_image));
@@ -114,7 +114,7 @@ fn family(name: &str) -> Option<&'static Family> {
     KNOWN.get(name).copied().or_else(|| FAMILIES.iter().find(begins))
 }
 
-/// Whether the launch names something in the project, which is another one in the next project.
+/// Whether the launch names something in the project folder: it differs from project to project.
 fn is_of_project(launch: &Launch<'_>, project: &str) -> bool {
     let Launch::Command { command, args, cwd } = launch else { return false };
     let project = project.trim_end_matches('/');
@@ -150,13 +150,13 @@ impl SessionKey {
         Self { key: key.into(), lasts: true, caller: None }
     }
 
-    /// The same as one of several sessions of a caller.
+    /// The same session as one of several of a caller.
     #[must_use]
     pub fn of(self, caller: impl Into<Arc<str>>) -> Self {
         Self { caller: Some(caller.into()), ..self }
     }
 
-    /// Whose session it is. A session of nobody else is a caller of its own.
+    /// The caller of the session. A session without one is a caller itself.
     pub fn caller(&self) -> &[u8] {
         self.caller.as_ref().unwrap_or(&self.key).as_bytes()
     }
@@ -165,7 +165,7 @@ impl SessionKey {
         self.lasts
     }
 
-    /// For digests; never to be shown.
+    /// The bytes of the key, for digests; never to be shown.
     pub fn as_bytes(&self) -> &[u8] {
         self.key.as_bytes()
     }

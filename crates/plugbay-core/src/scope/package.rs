@@ -3,7 +3,7 @@
 /// The names by which a launch may be known.
 #[derive(Debug, Default)]
 pub(super) struct PackageNames {
-    /// The most telling first, in lower case and with `-` for `_`.
+    /// The most specific first, in lower case and with `-` for `_`.
     pub(super) names: Vec<String>,
     /// They name the image of a container.
     pub(super) is_image: bool,
@@ -48,11 +48,11 @@ fn collect(words: &[&str], found: &mut PackageNames) {
     }
 }
 
-/// What `npx`, `uvx` and their like run: the package that an option names, and the command.
+/// What `npx`, `uvx` and similar runners start: the package that an option names, and the command.
 fn runner(words: &[&str], found: &mut PackageNames) {
     const PACKAGE: [&str; 4] = ["-p", "--package", "--from", "--spec"];
     const WITH_VALUE: [&str; 13] = [
-        // Packages beside the one that runs.
+        // Packages in addition to the one that runs.
         "--with",
         "--with-editable",
         "--with-requirements",

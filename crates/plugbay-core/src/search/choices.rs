@@ -1,17 +1,17 @@
-//! Five hits should be five choices: what is nearly the same as a better hit goes behind the others.
+//! Five hits should be five choices: a hit that is nearly the same as a better one goes after the others.
 
 use super::{Engine, Hit, judge::SHOWN};
 
-/// A tool with another's name scores like it; one of each comes first.
+/// A hit of the same server and name as a better one goes last, if it scores at least this share of it.
 const TWIN: f32 = 0.8;
-/// Of the hits that are shown, so many may be copies of one tool on other servers: a user with two accounts has two.
+/// How many shown hits may be copies of one tool on several servers: a user with two accounts has two.
 const COPIES: usize = 2;
-/// Of the hits that are shown, so many may be of one server while another's score at least this share of theirs.
+/// How many shown hits may be of one server, while another's score at least the share `NEARLY` of theirs.
 const OF_ONE_SERVER: usize = 3;
 const NEARLY: f32 = 0.75;
 
 impl Engine {
-    /// Puts hits that are nearly the same as a better one behind the others.
+    /// Moves hits that are nearly the same as a better one after the others.
     pub(super) fn one_of_each_first(&self, hits: &mut Vec<Hit>) {
         let mut seen: Vec<Hit> = Vec::with_capacity(hits.len());
         let mut twins: Vec<u32> = Vec::with_capacity(hits.len());
@@ -33,12 +33,12 @@ impl Engine {
         self.others_among_the_first(hits);
     }
 
-    /// Whether there are copies enough of a tool before it.
+    /// Whether enough copies of a tool already stand before it.
     fn is_one_copy_more(&self, hit: &Hit, before: &[Hit]) -> bool {
         before.iter().filter(|other| self.index.are_copies(hit.tool, other.tool)).count() >= COPIES
     }
 
-    /// Where one server has all of the first hits, another's that scores nearly as well takes the last place.
+    /// If one server has all of the first hits, those of others that score nearly as well come last there.
     fn others_among_the_first(&self, hits: &mut [Hit]) {
         let Some((first, behind)) = hits.split_at_mut_checked(SHOWN) else { return };
         let server = self.index.server(first[0].tool);

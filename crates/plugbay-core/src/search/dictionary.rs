@@ -12,7 +12,7 @@ pub(super) type TermId = u32;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Dictionary {
     words: Words,
-    /// Every word that stands in some tool, or did, as it stands there.
+    /// Every word that stands in some tool, or did, as it is written there.
     lexicon: Lexicon<Word>,
     terms: FxHashMap<Box<str>, TermId>,
 }
@@ -38,22 +38,22 @@ impl Dictionary {
         }
     }
 
-    /// The term of a word that stands somewhere in just this spelling.
+    /// The term of a word that stands somewhere in exactly this spelling.
     pub(super) fn exact(&self, word: &str) -> Option<TermId> {
         self.lexicon.get(word)?.term
     }
 
-    /// The term that a word without its ending is.
+    /// The term of a word whose ending was cut off.
     pub(super) fn of_stem(&self, stem: &str) -> Option<TermId> {
         self.terms.get(stem).copied()
     }
 
-    /// What stands for a word; `None` for a little one.
+    /// The stem of a word; `None` for a little word.
     pub(super) fn stem<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
         self.words.term(word)
     }
 
-    /// Is a word too common to search for?
+    /// Whether a word is too common to search for.
     pub(super) fn is_little(&self, word: &str) -> bool {
         self.words.term(word).is_none()
     }

@@ -1,4 +1,4 @@
-//! What of a tool can be searched: its texts, by where they stand.
+//! The searchable texts of a tool, by field.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::{
     wire::{Cursor, ScanError, Walk, string_value},
 };
 
-/// Where a text stands. What a word says about a tool depends on it.
+/// The field in which a text stands. How much a word says about a tool depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Field {
@@ -34,7 +34,7 @@ impl Field {
         }
     }
 
-    /// How much the length of the text is held against its words, between 0 and 1.
+    /// How much a long text lowers the weight of its words, between 0 and 1.
     pub(super) fn length_counts(self) -> f32 {
         match self {
             Self::Name | Self::Server => 0.75,
@@ -44,13 +44,13 @@ impl Field {
     }
 }
 
-/// How deep into a schema is looked for parameters.
+/// How deep in a schema parameters are looked for.
 const DEPTH: u32 = 6;
-/// So many bytes of one tool's texts are searched, and of one of its texts: the first.
+/// How many bytes of a tool's texts are searched, and how many of each text: the first ones.
 const SEARCHED: usize = 64 << 10;
 const TEXT: usize = 16 << 10;
 
-/// A text as it is written: there are many, and not all need to be read.
+/// A text as it is written: there are many, and not all need to be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Text<'a> {
     Plain(&'a str),
@@ -66,7 +66,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Its beginning, in which words are looked for.
+    /// Its beginning, as far as it is searched.
     pub(super) fn searched(self) -> Cow<'a, str> {
         let text = self.read();
         if text.len() <= TEXT {
@@ -90,7 +90,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Calls `found` with each text of a tool, as far as they are searched. Behind a byte that is not JSON there are none.
+/// Calls `found` with each searched text of a tool. After a byte that is not JSON there are none.
 pub(super) fn each_text<'a>(server: &'a str, tool: &'a Tool, found: Found<'_, 'a>) {
     let mut room = SEARCHED;
     let found: Found<'_, 'a> = &mut |field, text| {
@@ -106,10 +106,10 @@ pub(super) fn each_text<'a>(server: &'a str, tool: &'a Tool, found: Found<'_, 'a
     let _ = reader.definition();
 }
 
-/// What is called with each text.
+/// The function that is called with each text.
 type Found<'f, 'a> = &'f mut dyn FnMut(Field, Text<'a>);
 
-/// A definition on the way through its texts: every byte is read once.
+/// Reads the texts of a definition; every byte is read once.
 struct Reader<'f, 'a> {
     json: &'a [u8],
     cursor: Cursor<'a>,
@@ -143,7 +143,7 @@ impl<'a> Reader<'_, 'a> {
         })
     }
 
-    /// A string is a text; another value is none.
+    /// Takes a string as a text, and skips any other value.
     fn text(&mut self, field: Field) -> Result<(), ScanError> {
         if self.cursor.peek()? != b'"' {
             return self.skip();
@@ -153,7 +153,7 @@ impl<'a> Reader<'_, 'a> {
         Ok(())
     }
 
-    /// Calls `member` with each key as it is written; the value is read there. Another value is passed over.
+    /// Calls `member` with each key as it is written, to read the value. Skips a value that is no object.
     fn object(
         &mut self,
         mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), ScanError>,

@@ -10,25 +10,25 @@ use super::{
     words::Origin,
 };
 
-/// A table of word pieces and their vectors, read where it lies.
+/// A table of word pieces and their vectors, read in place.
 pub struct EmbeddingTable {
     dimensions: usize,
     /// A factor per row.
     scales: &'static [[u8; 4]],
     /// One row of signed bytes per word piece.
     rows: &'static [u8],
-    /// One piece per line, in the order of their bytes: found by halving, so nothing has to be built.
+    /// One piece per line, in the order of their bytes: a binary search finds them, without a map.
     pieces: &'static [u8],
     /// Where the lines begin; one more at the end.
     lines: Vec<u32>,
-    /// How each piece begins: mostly that is all that has to be compared.
+    /// The first bytes of each piece: mostly nothing else has to be compared.
     heads: Vec<u64>,
     /// The lines by their first bytes: of pieces that begin a word, and of those that continue one.
     beginning: Vec<u32>,
     continuing: Vec<u32>,
 }
 
-/// What stands before a piece that continues a word.
+/// The prefix of a piece that continues a word.
 const CONTINUING: &str = "##";
 
 impl std::fmt::Debug for EmbeddingTable {
@@ -38,8 +38,8 @@ impl std::fmt::Debug for EmbeddingTable {
 }
 
 impl EmbeddingTable {
-    /// `TVEC`, the numbers of rows and columns, a scale per row, the rows, and a word piece per line, in
-    /// order.
+    /// Reads `TVEC`, the numbers of rows and columns, a scale per row, the rows, and a word piece per line,
+    /// in order.
     pub fn read(bytes: &'static [u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(b"TVEC")?;
         let (rows, rest) = rest.split_first_chunk()?;
@@ -68,7 +68,7 @@ impl EmbeddingTable {
         Some(table)
     }
 
-    /// For each byte, the first line that has it or a later one behind `before`; one more at the end.
+    /// For each byte, the first line that has it or a later one after `before`; one more at the end.
     fn first_bytes(&self, before: &str) -> Vec<u32> {
         let mut wanted = before.as_bytes().to_vec();
         wanted.push(0);
@@ -80,7 +80,7 @@ impl EmbeddingTable {
                 self.first_from(&wanted)
             })
             .collect();
-        // Nothing is greater than this and still begins alike.
+        // No line that begins with `before` is greater than this.
         let end = [before.as_bytes(), &[u8::MAX, u8::MAX]].concat();
         starts.push(self.first_from(&end));
         starts
@@ -128,8 +128,8 @@ impl EmbeddingTable {
 
     /// The longest piece that a text begins with: its row and its length.
     ///
-    /// Of the pieces that are not behind the text, the last shares the most with it. Is it not the
-    /// beginning of the text, then only what both share can be.
+    /// Of the pieces that do not sort after the text, the last shares the most with it. If the text does
+    /// not begin with that piece, it can only begin with one within the shared part.
     fn longest(&self, text: &str, continues: bool) -> Option<(usize, usize)> {
         let mut text = text.as_bytes();
         let (starts, before) =
@@ -158,12 +158,12 @@ impl EmbeddingTable {
         }
     }
 
-    /// Adds the vector of a word in small letters, which is spelt with the longest pieces that are known,
-    /// from its beginning on.
+    /// Adds the vector of a word in small letters, put together from the longest known pieces, from its
+    /// beginning on.
     fn add(&self, word: &str, sum: &mut [f32]) {
         let mut start = 0;
         while start < word.len() {
-            // A piece is whole characters, so what is left is too.
+            // A piece consists of whole characters, so the rest does too.
             let Some((row, length)) = self.longest(&word[start..], start > 0) else { return };
             self.add_row(row, sum);
             start += length;
@@ -179,7 +179,7 @@ impl EmbeddingTable {
     }
 }
 
-/// The first bytes of a piece, to be compared as one.
+/// The first bytes of a piece as one number, to be compared at once.
 fn head(piece: &[u8]) -> u64 {
     let mut head = [0; 8];
     let length = piece.len().min(head.len());
@@ -191,12 +191,12 @@ fn head(piece: &[u8]) -> u64 {
 #[derive(Debug)]
 pub(super) struct Embeddings {
     table: Arc<EmbeddingTable>,
-    /// The words of the catalog that the table knows whole; none if there are too many to compare.
+    /// The words of the catalog that the table has as one piece; none if there are too many to compare.
     words: EmbeddingList,
     terms: Vec<TermId>,
 }
 
-/// With more words than this, one that is unknown is too rarely helped to pay for the search.
+/// With more words than this, neighbours of unknown words are not searched: they help too rarely.
 const COMPARED_WORDS: usize = 6_000;
 /// From this cosine on, one word can stand for another.
 const AKIN: f32 = 0.5;
@@ -212,7 +212,7 @@ pub(super) struct EmbeddingsBuilder {
     sum: Vec<f32>,
     /// The vectors of the words so far, in the order in which they were first needed.
     vectors: Vec<f32>,
-    /// For each word by its number, where its vector is.
+    /// The place of each word's vector, by the word's number.
     places: Vec<Option<usize>>,
 }
 
@@ -222,7 +222,7 @@ impl EmbeddingsBuilder {
         Self { tools: EmbeddingList::new(&table), sum, vectors: Vec::new(), places: Vec::new(), table }
     }
 
-    /// The words of a tool are added.
+    /// Ends a tool: all its words have been added.
     pub(super) fn finish_tool(&mut self) {
         self.tools.push(&self.sum);
         self.sum.fill(0.0);
@@ -236,7 +236,7 @@ impl EmbeddingsBuilder {
         tools
     }
 
-    /// A word of a tool.
+    /// Adds a word of a tool.
     pub(super) fn add_word(&mut self, (field, text, word, origin): WordInField<'_>) {
         let weight = match field {
             Field::Name => 1.0,
@@ -292,7 +292,7 @@ impl Embeddings {
         self.words.heap_bytes() + terms
     }
 
-    /// A sum to which the words of a text are added.
+    /// An empty sum, to which the words of a text are added.
     pub(super) fn nothing(&self) -> Vec<f32> {
         vec![0.0; self.table.dimensions]
     }
@@ -301,7 +301,7 @@ impl Embeddings {
         self.table.add(word, sum);
     }
 
-    /// Whether the table has a word whole: then it is one, in some language.
+    /// Whether the table has a word as one piece: then it is a word of some language.
     pub(super) fn has(&self, word: &str) -> bool {
         self.table.find(word, false).is_some()
     }
@@ -329,11 +329,11 @@ pub(super) struct EmbeddingList {
     bytes: Vec<i8>,
 }
 
-/// A embedding to compare with others: wide enough to be multiplied as it is.
+/// An embedding to compare with others, in numbers wide enough to be multiplied directly.
 #[derive(Debug)]
 pub(super) struct Embedding(Vec<i16>);
 
-/// What a coordinate of one is in a byte.
+/// The byte for a coordinate of one.
 const ONE: f32 = 127.0;
 
 impl Embedding {
@@ -348,7 +348,7 @@ impl EmbeddingList {
         Self { dimensions: table.dimensions, bytes: Vec::new() }
     }
 
-    /// Embeddings as [`Self::bytes`] gave them.
+    /// Embeddings from the bytes that [`Self::bytes`] gave.
     pub(super) fn of_bytes(dimensions: usize, bytes: &[u8]) -> Self {
         Self { dimensions, bytes: bytes.iter().map(|byte| byte.cast_signed()).collect() }
     }

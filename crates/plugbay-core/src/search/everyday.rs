@@ -1,4 +1,4 @@
-//! Everyday words: how a command of a shell, a phrase or a plain word is read, where tools are called otherwise.
+//! Everyday words: the reading of a shell command, a phrase or a plain word, if tools use other words for it.
 
 use std::{
     hash::{Hash, Hasher},
@@ -9,11 +9,11 @@ use rustc_hash::FxHasher;
 
 use super::{spelling::is_one_mistake, words::Words};
 
-/// The lists. They say themselves how a line is written.
+/// The lists. Their own comments say how a line is written.
 const LISTS: &str = include_str!("everyday.txt");
 const COMMAND: &str = "= ";
 
-/// How far behind its verb a particle may stand: `turn the machine off`.
+/// How far after its verb a particle may stand: `turn the machine off`.
 const FAR: usize = 4;
 const PARTICLES: [&str; 7] = ["away", "back", "down", "off", "on", "out", "up"];
 
@@ -34,7 +34,7 @@ impl<'a> Stemmed<'a> {
     }
 }
 
-/// What the command is read as that a query begins with, and how many words the command has.
+/// The readings of the command that a query begins with, and how many words the command has.
 pub(super) fn command(query: &[Stemmed<'_>]) -> Option<(&'static str, usize)> {
     [2, 1].into_iter().find_map(|count| {
         let words = query.get(..count)?;
@@ -43,7 +43,7 @@ pub(super) fn command(query: &[Stemmed<'_>]) -> Option<(&'static str, usize)> {
     })
 }
 
-/// The words that a word and one behind it are read as: the next one, or a particle that stands apart.
+/// The readings of a word together with a later one: the next word, or a particle that stands apart.
 pub(super) fn phrase(words: &[Stemmed<'_>]) -> Option<&'static str> {
     let (first, behind) = words.split_first()?;
     let mut seconds = behind.iter().take(FAR).enumerate();
@@ -53,12 +53,12 @@ pub(super) fn phrase(words: &[Stemmed<'_>]) -> Option<&'static str> {
     })
 }
 
-/// The words that a plain word is read as.
+/// The readings of a plain word.
 pub(super) fn reading(word: Stemmed<'_>) -> Option<&'static str> {
     lists().plain.get(&[word]).map(|(_, readings)| readings)
 }
 
-/// The everyday word that was probably meant by one with a mistake in it, its first letter being right.
+/// The everyday word that was probably meant by a mistyped one whose first letter is right.
 pub(super) fn meant(word: &str) -> Option<&'static str> {
     let keys = lists().by_letter.get(usize::from(word.bytes().next()?.checked_sub(b'a')?))?;
     let may_be = |key: &&&'static str| key.len().abs_diff(word.len()) < 2 && is_one_mistake(word, key);
@@ -75,7 +75,7 @@ struct Lists {
     commands: List,
     phrases: List,
     plain: List,
-    /// The commands and plain words of one word, by their first letters.
+    /// Commands of a single word, and plain words, by their first letters.
     by_letter: [Vec<&'static str>; 26],
 }
 
@@ -133,7 +133,7 @@ impl List {
         self.entries.push((key, readings));
     }
 
-    /// Of several with the same stems, the one that is written just so, or else the first.
+    /// The entry with the same stems: of several, the one that is spelled exactly so, or else the first.
     fn get(&self, words: &[Stemmed<'_>]) -> Option<(&'static str, &'static str)> {
         let stems = together(words.iter().map(|word| word.stem_hash));
         let start = self.by_stems.partition_point(|(other, _)| *other < stems);

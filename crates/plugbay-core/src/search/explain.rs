@@ -15,7 +15,7 @@ use crate::catalog::Tool;
 /// How a tool came to its score. A long request is explained as a whole, not by its sentences.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
-    /// The most telling first.
+    /// The most important first.
     pub matches: Vec<Match>,
     /// The share of the tool's name that was asked for.
     pub name_covered: f32,
@@ -24,15 +24,15 @@ pub struct Explanation {
     pub meaning: Option<f32>,
 }
 
-/// A word of the tool that answers one of the query.
+/// A word of the tool that matches one of the query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Match {
-    /// As it stands in the index: without its ending.
+    /// The word as the index has it, without its ending.
     pub word: String,
     pub relation: Relation,
     /// Its part in the tool's whole score by words.
     pub share: f32,
-    /// Where it stands in the tool, with the part that each place has in it.
+    /// The fields of the tool in which it stands, each with its part in the share.
     pub fields: Vec<(Field, f32)>,
 }
 
@@ -44,14 +44,14 @@ pub enum Relation {
     Said,
     /// What a word of the query was read as: an everyday word, a literal, a mistyped word.
     Read,
-    /// From the groups of words that tools use for the same thing.
+    /// A word that tools use for the same thing, from the groups of synonyms.
     Synonym,
-    /// Its embedding is near that of a word which no tool has.
+    /// Its embedding is near that of a word of the query that no tool has.
     Akin,
 }
 
 impl Engine {
-    /// `tool` is its number, and the tool that was given under it.
+    /// Explains the score of a tool: `number` is its number, `tool` the tool that was given under it.
     pub fn explain(&self, query: &str, number: u32, (server, tool): (&str, &Tool)) -> Explanation {
         let whole = self.read(query).whole;
         let said: Vec<TermId> =
@@ -86,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// Where a term stands in a tool, by the weight of the places.
+    /// The fields of a tool in which a term stands, with their parts in its weight.
     fn fields(&self, term: TermId, server: &str, tool: &Tool) -> Vec<(Field, f32)> {
         let mut weights = [0.0f32; FIELDS];
         each_text(server, tool, &mut |field, text| {

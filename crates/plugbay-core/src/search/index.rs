@@ -1,4 +1,4 @@
-//! The index: which tools contain a term, and the score it gives them.
+//! The index: the tools that contain a term, and the scores that it gives them.
 
 use std::{
     borrow::Cow,
@@ -15,9 +15,9 @@ use super::{
     spelling::{Doubt, Spelling, Words},
 };
 
-/// A term that is more than this share of a name is all of it.
+/// A term that has more than this share of a name counts as all of it.
 const WHOLE: f32 = 0.99;
-/// So many tools with a term are asked which other words they have, and for so many of them.
+/// How many tools with a term are checked for other words of the query, and for how many of those.
 const BESIDE: usize = 64;
 const SAID: usize = 16;
 /// How soon more of the same word stops counting.
@@ -32,9 +32,9 @@ pub(super) struct Index {
     with: Vec<u32>,
     rarity: Vec<f32>,
     tools: Vec<ToolWeights>,
-    /// For each term that a query had: what the segments have of it, with the scores that follow.
+    /// For each term that a query had: its entries in all segments, with their scores.
     postings: Vec<OnceLock<Box<TermPostings>>>,
-    /// Made when a query first has a word that nobody knows.
+    /// Made when a query first has an unknown word.
     spelling: OnceLock<Spelling>,
 }
 
@@ -45,7 +45,7 @@ struct PlacedSegment {
     segment: Arc<Segment>,
 }
 
-/// What the words of one tool count.
+/// The weights of the words of one tool.
 #[derive(Debug)]
 struct ToolWeights {
     fields: [f32; FIELDS],
@@ -55,7 +55,7 @@ struct ToolWeights {
 }
 
 impl Index {
-    /// The segments are those of the tools in their order, with terms of the dictionary.
+    /// `segments` has those of the tools in their order; their terms are those of the dictionary.
     pub(super) fn new(dictionary: Arc<Dictionary>, segments: Vec<Arc<Segment>>) -> Self {
         let mut with = vec![0u32; dictionary.len()];
         for segment in &segments {
@@ -101,18 +101,18 @@ impl Index {
         self.dictionary.term(word).filter(|term| self.is_used(*term))
     }
 
-    /// What a word stands for in the index; `None` for one that says nothing.
+    /// The stem that stands for a word in the index; `None` for a word that says nothing.
     pub(super) fn stem<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
         self.dictionary.stem(word)
     }
 
-    /// The words that one was probably meant to be which no tool has, in a query that says these terms too.
+    /// The words that were probably meant by a word that no tool has. `said`: other terms of the same query.
     pub(super) fn meant(&self, word: &str, doubt: Doubt, said: &[TermId]) -> Option<Vec<String>> {
         let spelling = self.spelling.get_or_init(|| Spelling::new(|found| self.each_word(found)));
         spelling.meant(word, doubt, &Context { index: self, said: &said[..said.len().min(SAID)] })
     }
 
-    /// The term of a word that stands in some tool in just this spelling.
+    /// The term of a word that stands in some tool in exactly this spelling.
     pub(super) fn exact(&self, word: &str) -> Option<TermId> {
         self.dictionary.exact(word).filter(|term| self.is_used(*term))
     }
@@ -126,7 +126,7 @@ impl Index {
         unused > self.with.len() / 2
     }
 
-    /// Is a word too common to search for?
+    /// Whether a word is too common to search for.
     pub(super) fn is_little(&self, word: &str) -> bool {
         self.dictionary.is_little(word)
     }
@@ -145,7 +145,7 @@ impl Index {
         self.dictionary.spelling(term)
     }
 
-    /// The weight of a term: the fewer tools have it, the more.
+    /// The weight of a term: the fewer tools have it, the greater.
     pub(super) fn rarity(&self, term: TermId) -> f32 {
         self.rarity[term as usize]
     }
@@ -170,7 +170,7 @@ impl Index {
         tools.filter(|tool| server.iter().all(|term| self.server(*tool).contains(term))).collect()
     }
 
-    /// Whether a term is the last of a name of several: that of its parts in one.
+    /// Whether a term is the last one of a name with several: the one that joins its parts.
     fn is_joined_name(&self, tool: u32, term: TermId) -> bool {
         let PlacedSegment { start, segment } = self.segment_of(tool);
         let terms = segment.names.of((tool - start) as usize);
@@ -197,7 +197,7 @@ impl Index {
                 let each = counts.iter().zip(&weights.fields);
                 let count: f32 = each.map(|(count, weight)| f32::from(*count) * weight).sum();
                 scores.push(Posting { tool, value: rarity * count / (SATURATION + count) });
-                // Most terms stand in no name: those take no division.
+                // Most terms stand in no name: they need no division.
                 let of_name = Some(counts[Field::Name as usize]).filter(|count| *count > 0);
                 names.extend(of_name.map(|count| share(tool, count, weights.name)));
                 let of_server = Some(counts[Field::Server as usize]).filter(|count| *count > 0);
@@ -207,7 +207,7 @@ impl Index {
         TermPostings::new(scores, &names, &servers)
     }
 
-    /// So many tools have a term.
+    /// How many tools have a term.
     pub(super) fn count_with(&self, term: TermId) -> usize {
         self.with[term as usize] as usize
     }
@@ -225,7 +225,7 @@ impl Index {
         self.cosines(other)(tool)
     }
 
-    /// The same for one tool after the other: neighbours are mostly in the same segment.
+    /// The same for many tools, one after the other: neighbours are mostly in the same segment.
     pub(super) fn cosines<'a>(&'a self, other: &'a Embedding) -> impl FnMut(u32) -> Option<f32> {
         let mut here: Option<&PlacedSegment> = None;
         move |tool| {
@@ -245,7 +245,7 @@ impl Index {
         start + segment.twins[(tool - start) as usize]
     }
 
-    /// Whether two tools have the same name, and in every field but the server's as many words: copies of one tool.
+    /// Whether two tools are copies: the same name, and equally many words in every field but the server's.
     pub(super) fn are_copies(&self, one: u32, other: u32) -> bool {
         let [one, other] = [one, other].map(|tool| {
             let PlacedSegment { start, segment } = self.segment_of(tool);
@@ -278,7 +278,7 @@ impl Index {
     }
 }
 
-/// A query, for the words that are corrected in it.
+/// A query, as the context in which its words are corrected.
 struct Context<'a> {
     index: &'a Index,
     /// The terms of its other words.
@@ -315,7 +315,7 @@ fn average_lengths(segments: &[Arc<Segment>]) -> [f32; FIELDS] {
     average
 }
 
-/// What a word in each field of a tool counts: by where it stands, and less in a longer text.
+/// The weight of a word in each field of a tool: it depends on the field, and is less in a longer text.
 fn weights(lengths: &[u32; FIELDS], average: &[f32; FIELDS]) -> [f32; FIELDS] {
     Field::ALL.map(|field| {
         let at = field as usize;
@@ -325,7 +325,7 @@ fn weights(lengths: &[u32; FIELDS], average: &[f32; FIELDS]) -> [f32; FIELDS] {
     })
 }
 
-/// How much a term tells that so many of all tools have.
+/// The weight of a term that `with` of all `tools` have.
 fn rarity(tools: u32, with: u32) -> f32 {
     let (all, with) = (float(u64::from(tools)), float(u64::from(with)));
     (1.0 + (all - with + 0.5) / (with + 0.5)).ln()

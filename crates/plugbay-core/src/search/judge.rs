@@ -6,31 +6,33 @@ use super::{
     query::{Asked, Query},
 };
 
-/// A hit is clearly right if the next one's score is less than this share of its own, and it has at least
-/// so much of the query's words and is so near it: among tools that are all wrong, one may lead too.
+/// A hit is clearly right if the next one's score is less than the share `LEAD` of its own. It must also have
+/// at least `ANSWERED` of the query's words and be `NEAR_ENOUGH` to it: among tools that are all wrong, one
+/// may lead too.
 const LEAD: f32 = 0.82;
 pub(super) const ANSWERED: f32 = 0.5;
 const NEAR_ENOUGH: f32 = 0.45;
-/// A query finds nothing if no hit has at least so much of its words and its meaning together: so much more for ten times
-/// the tools, and so much less for each word. Fitted on one half of the query sets (`docs/search.md`).
+/// A query finds nothing if no hit has at least this much of its words and its meaning together. With ten
+/// times the tools it is `FLOOR_STEP` more, and with each word as much less. Fitted on one half of the query
+/// sets (`docs/search.md`).
 const FLOOR: f32 = 0.8;
 const FLOOR_STEP: f32 = 0.15;
-/// What a word counts for more that a hit has in its name: one somewhere in a description may be chance.
+/// The additional weight of a word that a hit has in its name: one somewhere in a description may be chance.
 const IN_NAME: f32 = 0.2;
-/// What a word counts that a hit answers only by what it was read as.
+/// The weight of a word of which a hit has only a reading.
 const AS_READ: f32 = 0.85;
-/// A larger share than this is all.
+/// A larger share than this counts as all.
 const WHOLE: f32 = 0.99;
-/// So much above the floor, the reply says that no hit fits well.
+/// Up to this much above the floor, the reply says that no hit fits well.
 const DOUBT: f32 = 0.3;
-/// What counts as nearness in meaning where there is no table.
+/// The nearness in meaning that is assumed without a table.
 const NEUTRAL: f32 = 0.3;
-/// So many hits are looked at to see whether any fits.
+/// How many hits are checked for one that fits.
 pub(super) const SHOWN: usize = 5;
 
 impl Engine {
-    /// Decides whether the first hit is clearly right, or none fits well. Returns whether the query is in vain: no tool is
-    /// what it wants.
+    /// Decides whether the first hit is clearly right, or none fits well. Returns whether the query is in
+    /// vain: no tool does what it asks for.
     pub(super) fn judge(&self, query: &Query, hits: &mut [Hit]) -> bool {
         let Some(words) = query.word_count() else {
             self.find_clear(query, hits);
@@ -54,22 +56,23 @@ impl Engine {
         self.share(query, |term| self.index.has_in_name(tool, term) || server.contains(&term)) > WHOLE
     }
 
-    /// The sum of a tool's share in the query's words, those in its name counted again, and its nearness in meaning.
+    /// How well a tool fits: the sum of its share of the query's words, more for those in its name, and its
+    /// nearness in meaning.
     fn fit(&self, query: &Query, tool: u32) -> f32 {
         let named = self.share(query, |term| self.index.has_in_name(tool, term));
         self.answered(query, tool) + IN_NAME * named + self.nearness(query, tool).unwrap_or(NEUTRAL)
     }
 
-    /// The least fit that is not chance: the more tools there are, the better one fits by chance, and the fewer words are
-    /// to be answered.
+    /// The least fit that is not chance. The more tools there are and the fewer words the query has, the
+    /// better some tool fits by chance.
     fn floor(&self, words: f32) -> f32 {
         #[expect(clippy::cast_precision_loss, reason = "a number of tools")]
         let tools = self.index.len().max(1) as f32;
         FLOOR + FLOOR_STEP * (tools.log10() - words)
     }
 
-    /// The first hit is clearly right if no other has as many of the query's words. Where a part of the query is a guess, or a
-    /// word of a brief one stands in no tool, nothing is clear.
+    /// Marks the first hit as clearly right if no other has as many of the query's words. No hit is clear if
+    /// a part of the query is a guess, or if a word of a brief query stands in no tool.
     pub(super) fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
         let is_known = query.unknown == 0.0 || !query.is_brief;
         if !is_known || query.asked.iter().any(Asked::is_guess) {
@@ -90,8 +93,8 @@ impl Engine {
         self.share(query, |term| self.index.has(tool, term))
     }
 
-    /// The share of the query's words of which terms are there. A word is as rare as the commonest that was typed for it, or
-    /// else as the rarest that it was read as.
+    /// The share of the query's words that have a term for which `is_there` holds. A word is as rare as the
+    /// commonest term that was typed for it, or else as the rarest that it was read as.
     fn share(&self, query: &Query, is_there: impl Fn(TermId) -> bool) -> f32 {
         let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);
         for Asked { typed, read } in &query.asked {

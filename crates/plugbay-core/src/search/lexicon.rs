@@ -1,8 +1,8 @@
-//! The words of a catalog: nearly all are short, and are compared without being looked for elsewhere.
+//! The words of a catalog: nearly all are short, and are compared without following a pointer.
 
 use rustc_hash::FxHashMap;
 
-/// Something for each word.
+/// A value for each word.
 #[derive(Debug, Clone)]
 pub(super) struct Lexicon<T> {
     short: FxHashMap<u128, T>,

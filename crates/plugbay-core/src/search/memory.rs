@@ -14,21 +14,21 @@ use super::{
 };
 use crate::{catalog::Tool, name::ServerName, size_limit};
 
-/// So many tools are remembered, and so many words of each: together a few kilobytes.
+/// How many tools are remembered, and how many words of each: together a few kilobytes.
 const TOOLS: usize = 128;
 const WORDS: usize = 12;
-/// So many words of one query, none longer than this, in bytes.
+/// How many words of one query are remembered, and the longest of them, in bytes.
 const OF_QUERY: usize = 8;
 const LONGEST_WORD: usize = 32;
-/// After so many days a use counts half.
+/// After this many days a use counts half.
 const HALF_LIFE: f32 = 30.0;
-/// Words with less weight than this are forgotten. More uses than this add nothing.
+/// Words with less weight than `FORGOTTEN` are forgotten. Uses beyond a weight of `MOST` add nothing.
 const FORGOTTEN: f32 = 0.1;
 const MOST: f32 = 10.0;
-/// What a tool loses that was shown before the one that was called.
+/// The weight that words of a tool lose if it was shown before the one that was called.
 const PASSED_OVER: f32 = 0.25;
 
-/// What a project's searches led to.
+/// The searches of a project that led to calls.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<Remembered>", into = "Vec<Remembered>")]
 pub struct SearchMemory {
@@ -43,11 +43,11 @@ pub struct Remembered {
     pub server: String,
     /// The server's own name for it.
     pub tool: String,
-    /// [`definition_hash`] of it, by which it is found again under another name.
+    /// The tool's [`definition_hash`], by which it is found again under another name.
     pub definition: u64,
     /// When it was last used, in days.
     pub day: u32,
-    /// How often it was called after a query with the word; the weights of that day.
+    /// How often it was called after a query with the word: the weights as of `day`.
     pub words: BTreeMap<String, f32>,
 }
 
@@ -72,7 +72,7 @@ pub struct Followed {
     pub called: ToolPlace,
     /// The tools that were shown before it.
     pub passed_over: Vec<ToolPlace>,
-    /// What the use counts: one, or less for an earlier query.
+    /// The weight of this use: one, or less for an earlier query.
     pub weight: f32,
 }
 
@@ -100,7 +100,7 @@ pub fn remembered_words(query: &str) -> Vec<String> {
     found
 }
 
-/// A hash of what a tool is, without its name: FNV-1a of its description and its input schema.
+/// A hash of a tool without its name: FNV-1a of its description and its input schema.
 pub fn definition_hash(tool: &Tool) -> u64 {
     let parts = ["description", "inputSchema"].map(|key| tool.raw(key).unwrap_or_default());
     let bytes = parts.iter().flat_map(|part| part.iter().chain(&[0]));
@@ -227,7 +227,7 @@ impl Remembered {
 }
 
 impl From<Vec<Remembered>> for SearchMemory {
-    /// A file may hold anything: what is over a limit is left out.
+    /// Leaves out everything over a limit, because a file may hold anything.
     fn from(mut tools: Vec<Remembered>) -> Self {
         tools.truncate(TOOLS);
         for tool in &mut tools {

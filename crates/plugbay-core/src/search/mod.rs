@@ -43,37 +43,37 @@ use self::{
 };
 use crate::catalog::Tool;
 
-/// What a synonym counts, in words of the query.
+/// The weight of a synonym, where a word of the query counts one.
 const SYNONYM: f32 = 0.4;
-/// What a name adds that the query covers wholly.
+/// The share by which a score grows if the query covers the tool's whole name.
 const COVERED_NAME: f32 = 0.5;
-/// What a server's name adds that the query covers wholly: a user who names a server wants its tools.
+/// The same for the whole name of its server: a user who names a server wants its tools.
 const COVERED_SERVER: f32 = 0.2;
-/// The share of embeddings in a score, in a catalog of up to so many tools. In a larger one it is less:
-/// more of its tools are near the query, while words still tell them apart.
+/// The share of embeddings in a score, in a catalog of up to `EMBEDDINGS_TOOLS` tools. In a larger one it is
+/// less: more of its tools are near the query, while words still tell them apart.
 const EMBEDDINGS_SHARE: f32 = 0.45;
 const EMBEDDINGS_TOOLS: f32 = 4096.0;
 const EMBEDDINGS_FADE: f32 = 0.4;
 /// Words are measured against the best tool, and a little against a perfect one: where even the best
 /// matches little of the query, embeddings count for more.
 const PERFECTION: f32 = 0.25;
-/// So many of the best by words are compared by their embeddings; in a small catalog, all are.
+/// How many of the tools that are best by words are compared by embeddings; in a small catalog, all are.
 const RESCORED: usize = 200;
 const SMALL_CATALOG: usize = 1024;
-/// The least cosine of a tool that shares no word with the query; and where no tool shares one.
+/// The least cosine of a tool that shares no word with the query: `FAINT` if other tools do, else `STRONG`.
 const FAINT: f32 = 0.25;
 const STRONG: f32 = 0.4;
 const CANDIDATES: usize = 50;
-/// What a remembered word counts, and how soon more uses of it stop counting.
+/// The weight of a remembered word, and how soon more uses of it stop counting.
 const REMEMBERED: f32 = 0.6;
 const REMEMBERED_SATURATION: f32 = 1.2;
-/// A query finds what it would not find otherwise if so much of its words was followed by a call, once.
+/// If at least this share of a query's words once led to a call of one of its hits, it is not in vain.
 const VOUCHED: f32 = 0.75;
-/// So many words of a server's name may stand before that of a tool, in so many bytes of a query.
+/// How many words of a server's name may stand before that of a tool, and in how many bytes of a query.
 const NAME_WORDS: usize = 4;
 const LONGEST_NAME: usize = 256;
-/// So many scores are added up for one part of a query. Terms that more tools have than fit in, and so tell the least, are
-/// left out.
+/// How many scores are added up for one part of a query. The terms that most tools have, and so tell the
+/// least, are left out if they do not fit.
 const SCORES: usize = 1 << 20;
 
 /// A searchable catalog. A tool's number is its place in the order in which tools were given.
@@ -86,15 +86,15 @@ pub struct Engine {
 
 /// Neighbouring tools, each with the name of its server.
 pub enum ToolGroup<'a> {
-    /// As they were in the engine before.
+    /// Tools with their segment of the engine before.
     Kept(Arc<Segment>),
-    /// As they were indexed when they were saved.
+    /// Tools with the index that was saved with them.
     Stored(Box<StoredIndex>),
     New(Vec<(&'a str, &'a Tool)>),
 }
 
 impl ToolGroup<'_> {
-    /// Gives stored tools the terms of a dictionary, which gets theirs.
+    /// Converts stored tools to the terms of a dictionary, which also learns theirs.
     fn place(&mut self, dictionary: &mut Dictionary) {
         *self = match std::mem::replace(self, Self::New(Vec::new())) {
             Self::Stored(stored) => Self::Kept(Arc::new(stored.placed(dictionary))),
@@ -119,8 +119,8 @@ pub fn one_after_the_other(first: &mut (dyn FnMut() + Send), second: &mut (dyn F
     second();
 }
 
-/// So many tools, or those of one server, are indexed as one group: then a change of one server costs little, and a search
-/// has not too many segments to look into.
+/// How many tools are indexed as one group, if one server has no more: then a change of one server costs
+/// little, and a search does not have too many segments to read.
 pub const GROUP: usize = 2048;
 
 /// A remembered word of a query, and a tool that was called after it.
@@ -128,7 +128,7 @@ pub const GROUP: usize = 2048;
 pub struct Recalled {
     pub stem: String,
     pub tool: u32,
-    /// How often, the latest uses most.
+    /// How often it was called so; the latest uses count most.
     pub weight: f32,
 }
 
@@ -177,8 +177,8 @@ impl Engine {
         Self::of_groups(groups.into_iter().map(ToolGroup::New).collect(), None, table, one_after_the_other).0
     }
 
-    /// Builds the index of the groups that are new. Those that are kept are of the engine before. Returns a segment for
-    /// each group.
+    /// Builds the index, with new segments only for groups that are new: those that are kept come from the
+    /// engine before. Returns a segment for each group.
     pub fn of_groups(
         mut groups: Vec<ToolGroup<'_>>,
         before: Option<&Self>,
@@ -210,13 +210,13 @@ impl Engine {
         (Self { index, synonyms, embeddings }, segments)
     }
 
-    /// The best `limit` tools, best first; equal ones in the order of the catalog. Others than those `within`
-    /// are not looked at. Of all tools there are none if even the best ones hardly fit.
+    /// The best `limit` tools, best first; equal ones in the order of the catalog. Only tools `within` the
+    /// range are considered. A search among all tools finds none if even the best ones hardly fit.
     pub fn search(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
         self.search_recalling(query, limit, within, &[])
     }
 
-    /// The same with what is remembered of the query's words. A query that is the name of a tool is answered without.
+    /// The same with what is remembered of the query's words, unless the query is the name of a tool.
     pub fn search_recalling(
         &self,
         query: &str,
@@ -247,7 +247,7 @@ impl Engine {
         hits
     }
 
-    /// The best `limit` tools, however little they fit: for a model that may know better.
+    /// The best `limit` tools, even if they hardly fit: for a model that may know better.
     pub fn candidates(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
         let mut hits = self.best(&self.read(query), limit.max(CANDIDATES), within, &[]);
         hits.truncate(limit);
@@ -291,7 +291,7 @@ impl Engine {
         hits
     }
 
-    /// What a remembered word adds to a tool: as much as in a weak field.
+    /// The score that a remembered word adds to a tool, as if it stood in a weak field.
     fn remembered(&self, Recalled { stem, weight, .. }: &Recalled) -> f32 {
         let count = REMEMBERED * weight;
         self.index.rarity_of(stem) * count / (REMEMBERED_SATURATION + count)
@@ -317,8 +317,8 @@ impl Engine {
         Query::read(query, &self.index, &self.synonyms, self.embeddings.as_ref())
     }
 
-    /// The best `limit` tools of which each is meant by the query, whatever others are: it has enough of the query's words,
-    /// and is near it.
+    /// Those of the best `limit` tools that the query means, whatever the others are: each has enough of the
+    /// query's words, and is near it.
     pub fn search_meant(&self, query: &str, limit: usize) -> Vec<Hit> {
         let hits = self.search(query, limit, None);
         let query = self.read(query);
@@ -327,7 +327,7 @@ impl Engine {
         hits.into_iter().filter(is_meant).collect()
     }
 
-    /// Whether most of the words that this knows stand in no tool any more: then nothing of it should be kept.
+    /// Whether most of the words in here no longer stand in any tool: then no part of it should be kept.
     pub fn is_outdated(&self) -> bool {
         self.index.is_outdated()
     }
@@ -383,7 +383,7 @@ impl Engine {
         scratch.take()
     }
 
-    /// `spoken`: hits have a word of the query, or one that is remembered of it.
+    /// Adds embeddings to scores. `spoken`: hits have a word of the query, or one that is remembered of it.
     fn rescore(
         &self,
         hits: &mut Vec<Hit>,
@@ -430,7 +430,7 @@ fn is_vouched_for(query: &str, recalled: &[Recalled], hits: &[Hit]) -> bool {
     })
 }
 
-/// Cuts tools into the smallest parts of which each has all tools of its servers.
+/// Cuts tools into the smallest parts such that each has all tools of its servers.
 fn whole_servers<'a, 't>(tools: &'a [(&'t str, &'t Tool)]) -> Vec<&'a [(&'t str, &'t Tool)]> {
     let last: FxHashMap<&str, usize> =
         tools.iter().enumerate().map(|(at, (server, _))| (*server, at)).collect();
@@ -451,7 +451,7 @@ fn embeddings_share(tools: usize) -> f32 {
     EMBEDDINGS_SHARE * (EMBEDDINGS_TOOLS / tools).powf(EMBEDDINGS_FADE)
 }
 
-/// The best of them, in no order.
+/// Keeps the best `limit` hits, in no order.
 fn keep_best(hits: &mut Vec<Hit>, limit: usize) {
     if limit > 0 && hits.len() > limit {
         hits.select_nth_unstable_by(limit - 1, best_first);

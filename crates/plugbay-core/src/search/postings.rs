@@ -9,11 +9,11 @@ pub(super) struct Posting {
     pub(super) value: f32,
 }
 
-/// The tools that have a term, three times in their order, all in one block.
+/// The tools that have a term: three lists in one block, each in the order of the tools.
 #[derive(Debug, Default)]
 pub(super) struct TermPostings {
     entries: Box<[Posting]>,
-    /// Where the shares in names begin, and those in the names of servers.
+    /// The start of the shares in names, and of those in the names of servers.
     names: usize,
     servers: usize,
 }
@@ -28,17 +28,17 @@ impl TermPostings {
         Self { entries: entries.into_boxed_slice(), names: names_start, servers: servers_start }
     }
 
-    /// The scores that the term gives to those of the tools that have it.
+    /// The scores that the term gives to tools `within` the range.
     pub(super) fn scores(&self, within: &Range<u32>) -> &[Posting] {
         cut(&self.entries[..self.names], within)
     }
 
-    /// The share of their names that the term is.
+    /// The share of the term in the names of tools.
     pub(super) fn names(&self, within: &Range<u32>) -> &[Posting] {
         cut(&self.entries[self.names..self.servers], within)
     }
 
-    /// The same of the names of their servers.
+    /// The share of the term in the names of their servers.
     pub(super) fn servers(&self, within: &Range<u32>) -> &[Posting] {
         cut(&self.entries[self.servers..], within)
     }
@@ -48,7 +48,7 @@ impl TermPostings {
     }
 }
 
-/// They stand in the order of their tools.
+/// The entries of tools `within` the range; all stand in the order of their tools.
 fn cut<'a>(entries: &'a [Posting], within: &Range<u32>) -> &'a [Posting] {
     let start = if within.start == 0 { 0 } else { entries.partition_point(|e| e.tool < within.start) };
     let entries = &entries[start..];

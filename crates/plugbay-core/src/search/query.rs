@@ -11,9 +11,9 @@ use super::{
 };
 use crate::size_limit;
 
-/// A long request is also read sentence by sentence, because it may ask for several things.
+/// How many sentences of a long request are also read one by one, because it may ask for several things.
 const SENTENCES: usize = 8;
-/// More different terms than this are not looked up.
+/// How many different terms are looked up.
 pub(super) const TERMS: usize = 128;
 
 /// A query as the index understands it.
@@ -25,11 +25,11 @@ pub(super) struct Query {
     pub(super) asked: Vec<Asked>,
     /// How many of its words no tool has.
     pub(super) unknown: f32,
-    /// It begins with a command that no tool can do, though some do what is like it.
+    /// It begins with a command that no tool can run, though some tools do something similar.
     pub(super) lacks_command: bool,
-    /// It is in a script whose words are told apart: how many it has says something.
+    /// It is in a script that separates words, so their number says something.
     has_words: bool,
-    /// It has few words, little ones counted too.
+    /// It has few words, including little ones.
     pub(super) is_brief: bool,
 }
 
@@ -38,12 +38,12 @@ pub(super) struct Query {
 pub(super) struct Asked {
     /// What was typed, as far as tools have it.
     pub(super) typed: Vec<TermId>,
-    /// What it was read as beside or instead of that.
+    /// What it was read as, besides or instead of that.
     pub(super) read: Vec<TermId>,
 }
 
 impl Asked {
-    /// It is only what something was read as: a command, a phrase, or a word that no tool has.
+    /// Whether it is only a reading: of a command, a phrase, or a word that no tool has.
     pub(super) fn is_guess(&self) -> bool {
         self.typed.is_empty()
     }
@@ -65,7 +65,7 @@ pub(super) struct WeightedTerm {
 }
 
 impl WeightedTerm {
-    /// It is a word of the query, or what one was read as; not only near one.
+    /// Whether it is a word of the query or a reading of one, and not only near one.
     pub(super) fn is_said(&self) -> bool {
         matches!(self.relation, Relation::Said | Relation::Read)
     }
@@ -105,7 +105,7 @@ impl Query {
         Self { whole, sentences, asked, unknown, lacks_command, has_words: query.is_ascii(), is_brief }
     }
 
-    /// How many words it has, little ones not counted; `None` in a script whose words are not told apart.
+    /// How many words it has, without little ones; `None` in a script that does not separate words.
     pub(super) fn word_count(&self) -> Option<f32> {
         #[expect(clippy::cast_precision_loss, reason = "a small number of words")]
         self.has_words.then_some(self.asked.len() as f32 + self.unknown)
@@ -128,7 +128,7 @@ fn sentences(query: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Part {
-    /// Each term once; one that is said counts as said.
+    /// Adds a term, each only once; one that is said counts as said.
     pub(super) fn add(&mut self, new: WeightedTerm) {
         match self.terms.iter().position(|term| term.id == new.id) {
             Some(at) if new.outweighs(&self.terms[at]) => self.terms[at] = new,

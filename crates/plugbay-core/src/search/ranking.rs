@@ -1,4 +1,4 @@
-//! What a model is asked to rank, and what becomes of its answer.
+//! Ranking by a model: the prompt, and how its answer is used.
 
 use std::fmt::Write;
 
@@ -9,18 +9,18 @@ use crate::{
     tokens::estimate,
 };
 
-/// So many tools are shown to the model with their signatures.
+/// How many tools are shown to the model with their signatures.
 pub const CANDIDATES: usize = 80;
-/// About what the tools may cost in its context, in tokens. What does not fit is left to local ranking.
+/// Roughly what tools may cost in the model's context, in tokens. Those over it are left to local ranking.
 const BUDGET: usize = 4000;
-/// What one of them may cost.
+/// What one tool may cost.
 const LINE: usize = 36;
-/// A list of names is short, but models may think before they write it.
+/// The longest answer, in tokens: a list of names is short, but models may think before they write it.
 const ANSWER: u32 = 4096;
-/// A query that is longer is cut, in characters: it is to say what a tool does.
+/// The longest query, in characters; a longer one is cut. It only has to say what a tool does.
 const QUERY: usize = 1000;
 
-/// So many brackets of an answer are looked at for the array.
+/// How many brackets of an answer are tried as the start of the array.
 const STARTS: usize = 64;
 
 const SYSTEM: &str = "You rank tools for a search. You get a query and a list of tools, one a line: a \
@@ -28,12 +28,12 @@ const SYSTEM: &str = "You rank tools for a search. You get a query and a list of
     say. Answer with nothing but a JSON array of tool names, best first: only tools that serve the query, \
     exactly as they are named in the list. If none does, answer [].";
 
-/// The same for queries that mean the same to a model. The order of words does matter to it.
+/// The same text for queries that mean the same to a model. It keeps the order of words, which does matter.
 pub fn normalised(query: &str) -> String {
     squeezed(query).to_lowercase()
 }
 
-/// The beginning of a query, in one line.
+/// The beginning of a query, on one line.
 fn squeezed(query: &str) -> String {
     let words = query.split_whitespace().take(QUERY).collect::<Vec<_>>().join(" ");
     words.chars().take(QUERY).collect()
@@ -60,16 +60,16 @@ pub fn prompt<'a>(query: &str, limit: usize, tools: impl Iterator<Item = (&'a st
     }
 }
 
-/// The names in a model's answer: the array in it, whatever stands around.
+/// The names in a model's answer: the array in it, whatever surrounds it.
 pub fn names(answer: &str) -> Option<Vec<String>> {
     let starts = answer.match_indices('[').map(|(at, _)| at).take(STARTS);
     starts.into_iter().find_map(|start| {
-        // What stands behind the array is not looked at.
+        // Text after the array is ignored.
         serde_json::Deserializer::from_str(&answer[start..]).into_iter().next()?.ok()
     })
 }
 
-/// The model's order first, then what it did not name, without anything twice.
+/// What the model named, in its order, then the rest in the local order; nothing twice.
 pub fn merged<T>(
     named: impl IntoIterator<Item = T>,
     local: impl IntoIterator<Item = T>,

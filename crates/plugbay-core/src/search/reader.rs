@@ -15,22 +15,23 @@ use super::{
 
 /// A query of at most so many words is brief.
 const BRIEF: usize = 8;
-/// So many words that no tool has are compared with those that tools have.
+/// How many words that no tool has are compared with those that tools have.
 const COMPARED: usize = 8;
-/// So many words of a query that nobody knows are looked up to be corrected.
+/// How many unknown words of a query are looked up to be corrected.
 const CORRECTED: usize = 8;
-/// Of a term that stands in many tools, so many are asked whether it is a compound there.
+/// How many of the tools with a term are checked for whether it is a compound there.
 const COMPOUNDS: usize = 16;
 
-/// What the reading of a word counts, beside one that tools have and one that none has. Of n readings, each counts this by √n.
+/// The weight of a word's readings, if tools have the word itself, and if none has; each of n counts 1/√n of
+/// it.
 const BESIDE_KNOWN: f32 = 0.6;
 const BESIDE_UNKNOWN: f32 = 1.0;
-/// What each reading of a command or phrase counts in a query of more words than [`FEW`].
+/// The weight of each reading of a command or phrase in a query of more words than [`FEW`].
 const AMONG_OTHERS: f32 = 0.7;
 const FEW: usize = 3;
-/// What a word counts that is a synonym of one that no tool has.
+/// The weight of a synonym of a word that no tool has.
 const SYNONYM_OF_UNKNOWN: f32 = 0.8;
-/// What words in a URL count: they may name a server.
+/// The weight of words in a URL: they may name a server.
 const HINT: f32 = 0.3;
 
 /// A word that no tool has.
@@ -54,15 +55,15 @@ pub(super) struct Reader<'a> {
     compared: Vec<(String, Vec<(TermId, f32)>)>,
     /// Words of the sentence that no tool has and that may be mistyped.
     uncertain: Vec<Uncertain>,
-    /// What words of the query were meant to be.
+    /// The corrections of mistyped words of the query.
     corrections: Vec<Correction>,
-    /// How many were looked up for that.
+    /// How many words were looked up to be corrected.
     looked_up: usize,
-    /// Words in the midst of the sentence that begin with a capital letter.
+    /// Words of the sentence, except the first, that begin with a capital letter.
     names: Vec<String>,
     /// Everyday words, phrases and compounds are read in a brief query only: in whole sentences most of them are chance.
     pub(super) is_brief: bool,
-    /// It has so few words that a command or phrase is most of it.
+    /// The query has so few words that a command or phrase is most of it.
     has_few: bool,
 }
 
@@ -96,13 +97,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The embeddings of no word, added up.
+    /// The sum of the embeddings of no words.
     pub(super) fn nothing(&self) -> Vec<f32> {
         self.embeddings.map(Embeddings::nothing).unwrap_or_default()
     }
 
-    /// Reads a sentence. If words of it were mistyped, it is read again with what they were meant to be. Returns the embeddings
-    /// of its words too, added up.
+    /// Reads a sentence. If words of it were mistyped, it is read again with the words that were meant. Also
+    /// returns the sum of the embeddings of its words.
     pub(super) fn sentence(&mut self, text: &str, is_first: bool) -> (Part, Vec<f32>) {
         self.names = names(text);
         let (asked, unknown, lacks_command) = (self.asked.len(), self.unknown, self.lacks_command);
@@ -132,8 +133,8 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Finds out which of the uncertain words were probably mistyped: first those that are words of no language, which then
-    /// speak for the others. Returns whether there are any.
+    /// Corrects the uncertain words that were probably mistyped. Words of no language come first: once
+    /// corrected, they speak for the others. Returns whether there are any.
     fn correct(&mut self) -> bool {
         let before = self.corrections.len();
         let mut said: Vec<TermId> =
@@ -207,18 +208,18 @@ impl<'a> Reader<'a> {
         !known.is_empty()
     }
 
-    /// Whether a command is the name of a tool, which is meant then.
+    /// Whether a command is the name of a tool: then the tool is meant.
     fn is_tool(&self, command: &[Stemmed<'_>]) -> bool {
         matches!(command, [word] if !self.index.tools_named(&[], word.text()).is_empty())
     }
 
-    /// Whether no tool has a word of a command that the command is read as, too: no tool can `git stash`.
+    /// Whether a command's own word is also among its readings, but no tool has it: none can `git stash`.
     fn is_missing(&self, command: &[Stemmed<'_>], readings: &str) -> bool {
         let is_read = |word: &str| readings.split(' ').any(|reading| reading == word);
         command.iter().any(|word| is_read(word.text()) && self.index.term(word.text()).is_none())
     }
 
-    /// Reads a word as it is, and as other words.
+    /// Reads a word as itself and as other words.
     fn beside(&mut self, word: &str, readings: &str, compounds: [Option<TermId>; 2]) {
         let read: Vec<TermId> = readings.split(' ').filter_map(|word| self.index.term(word)).collect();
         if read.is_empty() {
@@ -239,7 +240,7 @@ impl<'a> Reader<'a> {
         self.embed(word);
     }
 
-    /// Reads a word; `compounds` are what it is together with its neighbours.
+    /// Reads a word; `compounds` are the terms that it forms with its neighbours.
     fn word(&mut self, word: &str, origin: Origin, compounds: [Option<TermId>; 2]) {
         let mut any: Vec<TermId> = compounds.into_iter().flatten().collect();
         any.extend(self.index.term(word));
@@ -256,7 +257,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a word that no tool has as those that tools use for the same thing.
+    /// Reads a word that no tool has as the words that tools use for the same thing.
     fn synonym(&mut self, word: &str) -> bool {
         let others = self.synonyms.of_unknown(self.index, word);
         for id in &others {
@@ -270,7 +271,8 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Keeps a word that may be mistyped until the others are read. In whole sentences, a word of the language is none.
+    /// Keeps a word that may be mistyped until the others are read. In whole sentences, words of the language
+    /// do not count as mistyped.
     fn mistyped(&mut self, word: &str) -> bool {
         let is_word = self.embeddings.is_some_and(|embeddings| embeddings.has(word));
         if is_word && !self.is_brief || self.uncertain.len() == CORRECTED {
@@ -284,11 +286,12 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// A word that no tool contains may have a neighbour that some do: rain, weather.
+    /// Reads a word that no tool contains by its neighbours that some contain: rain, weather.
     fn akin(&mut self, word: &str, origin: Origin) {
         if origin == Origin::Written {
             self.embed(word);
-            // A part of a word, or several in one, are no words more. A number or a name is a value, of which no tool can know.
+            // Parts of a word, and words joined to one, are not counted again. A number or a name is a value
+            // that no tool can know.
             let is_value =
                 word.bytes().any(|byte| byte.is_ascii_digit()) || self.names.iter().any(|name| name == word);
             self.unknown += f32::from(u8::from(!is_value));
@@ -329,7 +332,8 @@ impl<'a> Reader<'a> {
         let joined = index.exact(&format!("{one}{other}"))?;
         let (Some(one), Some(other)) = (index.term(one), index.term(other)) else { return Some(joined) };
         let tools = index.postings(joined).scores(&(0..u32::MAX)).iter().take(COMPOUNDS);
-        // Every identifier is also in the index as one word: what has its parts as well is no compound.
+        // Every identifier is also in the index as one word: a tool that has its parts as well has no
+        // compound.
         let is_compound = |tool: u32| {
             if index.has_in_name(tool, joined) {
                 !index.has_in_name(tool, one) || !index.has_in_name(tool, other)

@@ -1,4 +1,4 @@
-//! What a model reads of a search: compact lines, and more of the first where it is clearly right.
+//! The reply to a search: compact lines, and more about the first hit if it is clearly right.
 
 use std::fmt::Write;
 
@@ -11,17 +11,17 @@ use crate::{
     wire::{Member, Members},
 };
 
-/// About what a reply may cost, in tokens, beyond the lines of its hits.
+/// Roughly what a reply may cost in addition to the lines of its hits, in tokens.
 pub const BUDGET: usize = 300;
-/// Beside a hit that is clearly right, the others are told in so many tokens a line.
+/// How many tokens the line of another hit has, beside one that is clearly right.
 const BESIDE: usize = 24;
-/// Marks a tool that only reads, where that matters.
+/// Marks a tool that only reads, if that matters.
 const READS: &str = "[reads]";
-/// A schema of more bytes than this is not written to see what it costs.
+/// A schema with more bytes than this is left out without estimating its cost.
 const SCHEMA: usize = 128 << 10;
-/// Of many servers, so many are named.
+/// How many servers are named at most.
 const SERVERS: usize = 12;
-/// So many words of a query are compared with the names of servers.
+/// How many words of a query are compared with the names of servers.
 const WORDS: usize = 32;
 
 /// A tool that was found, by the name that hosts use.
@@ -29,7 +29,7 @@ const WORDS: usize = 32;
 pub struct Found<'a> {
     pub name: &'a str,
     pub tool: &'a Tool,
-    /// To be told that it only reads.
+    /// Whether the tool is marked as one that only reads.
     pub reads: bool,
 }
 
@@ -58,7 +58,7 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
         let schema = is_wanted.then(|| schema(hit.tool, room)).flatten();
         if let Some(schema) = schema {
             room -= estimate(&schema);
-            // The schema tells the parameters; the line need not.
+            // The schema shows the parameters, so the line need not.
             let described = described(hit.tool, detail).map(|text| hit.marked(text));
             let purpose = described.unwrap_or(signature.purpose);
             let _ = write!(reply, "{} - {purpose}\n{schema}\n", hit.name);
@@ -72,7 +72,7 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
     reply
 }
 
-/// What each hit is told by.
+/// The signature by which each hit is shown.
 fn signatures(hits: &[Found<'_>]) -> Vec<Signature> {
     let tools: Vec<&Tool> = hits.iter().map(|hit| hit.tool).collect();
     let mut signatures: Vec<Signature> = hits.iter().map(|hit| Signature::of(hit.name, hit.tool)).collect();
@@ -83,19 +83,19 @@ fn signatures(hits: &[Found<'_>]) -> Vec<Signature> {
     signatures
 }
 
-/// What stands before hits that fit badly.
+/// The line before hits that fit badly.
 pub const NONE_FITS: &str = "No tool fits this well. The nearest:";
 
-/// So many hits are named behind those that fit badly: one of them may be right, and a name costs little.
+/// How many more hits are named after those that fit badly: one may be right, and a name costs little.
 pub const FURTHER: usize = 8;
 
-/// The names behind hits that fit badly.
+/// The line of names after hits that fit badly.
 pub fn further<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     if names.is_empty() { String::new() } else { format!("\nor: {}", names.join(", ")) }
 }
 
-/// The reply to a search that found nothing: who there is to ask, and how.
+/// The reply to a search that found nothing: which servers there are, and how to search.
 pub fn nothing(query: &str, servers: &[&str]) -> String {
     if servers.is_empty() {
         return "No tool found: no server has listed its tools.".to_owned();
@@ -149,7 +149,7 @@ fn schema(tool: &Tool, room: usize) -> Option<String> {
     Some(schema).filter(|schema| schema.len() > 2 && estimate(schema) <= room)
 }
 
-/// An object without `$schema`: which dialect of JSON Schema it is, no model needs to know.
+/// An object without `$schema`: no model needs to know the dialect of JSON Schema.
 fn without_dialect(object: &[u8], told: impl Fn(&str, &[u8]) -> String) -> String {
     if object.first() != Some(&b'{') {
         return compact(object);
@@ -162,8 +162,8 @@ fn without_dialect(object: &[u8], told: impl Fn(&str, &[u8]) -> String) -> Strin
     format!("{{{}}}", members.map(told).collect::<Vec<_>>().join(","))
 }
 
-/// The whole description, for those who ask for details. All lines but the first are indented: a line that is not begins a
-/// tool or is its schema.
+/// The whole description, if details are asked for. All lines but the first are indented: a line without
+/// indent begins a tool or is its schema.
 fn described(tool: &Tool, detail: Detail) -> Option<String> {
     let description = tool.description().filter(|_| detail == Detail::Full)?;
     let lines =

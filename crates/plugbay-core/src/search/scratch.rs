@@ -1,11 +1,11 @@
-//! Scores that are added up for one part of a query after the other.
+//! Scores that are added up, for one part of a query after the other.
 
 use super::Hit;
 
 /// A place for scores, used again for each part of a query.
 pub(super) struct Scratch {
     scores: Vec<f32>,
-    /// What is added for the names that are asked for.
+    /// The shares by which scores grow for names that are asked for.
     pub(super) covered: Vec<f32>,
     touched: Vec<u32>,
 }
@@ -31,7 +31,7 @@ impl Scratch {
         !self.touched.is_empty()
     }
 
-    /// The tools that have a score, and everything as it was before.
+    /// Takes the tools that have a score, and clears everything for the next part.
     pub(super) fn take(&mut self) -> Vec<Hit> {
         let (scores, covered) = (&mut self.scores, &mut self.covered);
         let hit = |tool: u32| {

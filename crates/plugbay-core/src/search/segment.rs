@@ -23,14 +23,14 @@ pub(super) type WordInField<'a> = (Field, &'a str, Word, Origin);
 /// How often a term stands in each field of a tool.
 pub(super) type FieldCounts = [u16; FIELDS];
 
-/// Which tools contain a term, and how often. Tools are numbered from zero.
+/// The tools that contain each term, and how often. Tools are numbered from zero.
 #[derive(Debug)]
 pub struct Segment {
-    /// Those that stand in some tool, in order.
+    /// The terms that stand in some tool, in order.
     terms: Vec<TermId>,
-    /// For each of them, how many tools have it.
+    /// For each term, how many tools have it.
     with: Vec<u32>,
-    /// For each of them, where its entries begin; one more at the end.
+    /// For each term, where its entries begin; one more at the end.
     starts: Vec<u32>,
     /// For each tool that has the term: how far it is from the one before, and the term's counts.
     entries: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct Segment {
     pub(super) servers: TermLists,
     /// For each tool, the first of the same server with the same name.
     pub(super) twins: Vec<u32>,
-    /// If there is a table of embeddings.
+    /// The tools' embeddings, if there is a table.
     pub(super) embeddings: Option<EmbeddingList>,
 }
 
@@ -67,10 +67,10 @@ impl TermLists {
     }
 }
 
-/// The counts are one each.
+/// The flag of an entry whose counts are one each.
 const ONES: u8 = 1 << FIELDS;
 
-/// One for each field of a set: most entries are read without a branch.
+/// For each set of fields, a count of one for each of them: most entries are read without a branch.
 static ONE_EACH: [FieldCounts; 1 << FIELDS] = {
     let mut sets = [[0; FIELDS]; 1 << FIELDS];
     let mut set = 0;
@@ -97,7 +97,7 @@ impl Segment {
         let (mut tool, all) = (0u32, number(self.len()));
         while let Some((distance, counts)) = entries.next_entry() {
             tool = tool.saturating_add(distance);
-            // One that was stored may be damaged all the same.
+            // A stored segment may be damaged in spite of the checks.
             if tool >= all {
                 return;
             }
@@ -144,7 +144,7 @@ impl Segment {
     }
 }
 
-/// Entries of one term on the way through them.
+/// Reads the entries of one term.
 struct Entries<'a>(&'a [u8]);
 
 impl Entries<'_> {
@@ -170,7 +170,7 @@ impl Entries<'_> {
         *first
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// A number with seven bits a byte, the lowest first.
     fn number(&mut self) -> u32 {
         let (mut number, mut shift) = (0, 0);
         loop {
@@ -204,7 +204,7 @@ fn put_entry(out: &mut Vec<u8>, distance: u32, counts: &FieldCounts) {
     }
 }
 
-/// What a segment has of its terms.
+/// The fields of a segment that are ordered by term.
 struct ByTerm {
     terms: Vec<TermId>,
     with: Vec<u32>,
@@ -219,13 +219,13 @@ pub(super) struct SegmentBuilder<'a> {
     cache: TermCache<'a>,
     /// The number of the next tool, over all segments.
     next: u32,
-    /// For each term, the tool that had it last, and where that is counted.
+    /// For each term, the tool that had it last, and the place of its counts.
     last: Vec<(u32, u32)>,
     /// For each term, its place among those of the segment that is being made, if it is one of them.
     slots: Vec<u32>,
 }
 
-/// The terms of texts that many tools share, as parameters do: each is read and taken apart once.
+/// The terms of texts that many tools share, such as those of parameters: each is read and taken apart once.
 #[derive(Default)]
 struct TermCache<'a> {
     places: FxHashMap<Text<'a>, Range<usize>>,
@@ -240,7 +240,7 @@ impl<'a> SegmentBuilder<'a> {
         Self { dictionary, embeddings, cache, next: 0, last: Vec::new(), slots: Vec::new() }
     }
 
-    /// Each tool comes with the name of its server.
+    /// Makes a segment of these tools, each given with the name of its server.
     pub(super) fn build(&mut self, tools: &[(&'a str, &'a Tool)]) -> Segment {
         let mut names = TermLists::default();
         let mut servers = TermLists::default();
@@ -287,7 +287,7 @@ impl<'a> SegmentBuilder<'a> {
         Segment { terms, with, starts, entries, lengths, names, servers, twins: twins(tools), embeddings }
     }
 
-    /// By terms instead of by tools. Counted first, then filled: sorting would cost more.
+    /// Reorders counts by term instead of by tool. It counts first, then fills: sorting would cost more.
     fn by_term(&mut self, counted: &[(TermId, FieldCounts)], ends: &[usize]) -> ByTerm {
         self.slots.resize(self.dictionary.len(), NOWHERE);
         let mut terms: Vec<TermId> = Vec::new();
@@ -310,7 +310,7 @@ impl<'a> SegmentBuilder<'a> {
             places[at] += places[at - 1];
         }
         let mut next = places.clone();
-        // The tool and its counts, of one term after the other.
+        // The tool and the place of its counts, for one term after the other.
         let mut by_term = vec![(0u32, 0u32); counted.len()];
         let mut start = 0;
         for (tool, end) in (0..).zip(ends) {
@@ -383,8 +383,8 @@ fn twins(tools: &[(&str, &Tool)]) -> Vec<u32> {
 /// Tools that become one segment each, with the name of their server.
 pub(super) type Group<'a> = &'a [(&'a str, &'a Tool)];
 
-/// Makes a segment of each group, with the words that a dictionary has and those that it gets. With many tools, each half
-/// is a job of its own.
+/// Makes a segment of each group, and adds its words to the dictionary. With many tools, each half is a job
+/// of its own.
 pub(super) fn build_all<'a>(
     dictionary: Dictionary,
     groups: &[Group<'a>],
@@ -417,5 +417,5 @@ pub(super) fn build_all<'a>(
     (dictionary, segments)
 }
 
-/// From so many tools on, the work is shared.
+/// From this many tools on, the work is shared by two jobs.
 const MANY: usize = 2_000;

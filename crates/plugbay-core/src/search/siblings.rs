@@ -1,15 +1,15 @@
-//! Hits with the same purpose: each is told by what only it says.
+//! Hits with the same purpose: each is described by what only it says.
 
 use crate::{
     catalog::Tool,
     signature::{Signature, purpose, sentences},
 };
 
-/// A tool is compared with so many others of the same purpose.
+/// How many others of the same purpose a tool is compared with.
 const COMPARED: usize = 8;
 
-/// Gives each signature a purpose that none before it has. A tool whose description says nothing else has none: then its
-/// parameters take the room.
+/// Gives each signature a purpose that none before it has. A tool whose description says nothing else gets
+/// none: then its parameters take the room.
 pub(super) fn tell_apart(signatures: &mut [Signature], tools: &[&Tool]) {
     let common: Vec<String> = signatures.iter().map(|signature| plain(&signature.purpose)).collect();
     for at in 1..signatures.len() {
@@ -33,7 +33,7 @@ fn own_sentence(tool: &Tool, siblings: &[&Tool]) -> Option<String> {
     Some(purpose(&own))
 }
 
-/// A text without what does not tell it from another: marks, blanks and capitals.
+/// A text without what makes no difference: marks, blanks and capitals.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

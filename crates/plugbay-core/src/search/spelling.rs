@@ -1,34 +1,35 @@
-//! Words that nobody knows: split into two that the catalog has, or corrected to one that it has.
+//! Unknown words: they are split into two that the catalog has, or corrected to one that it has.
 
 use super::{dictionary::TermId, words::little_words};
 use crate::name::{Table, is_slip};
 
 /// Words of fewer letters are not corrected: too many others are near them.
 const SHORTEST: usize = 4;
-/// Down to so many they are, to a word that stands beside another of the query in some tool.
+/// Shorter words, down to this many letters, are corrected to one that stands beside another of the query in
+/// some tool.
 const SHORTEST_BESIDE: usize = 3;
-/// Words of more letters are not looked at.
+/// Words of more letters are ignored.
 const LONGEST: usize = 24;
-/// Words of at least so many letters may have two mistakes, others one.
+/// Words of at least this many letters may have two mistakes, others one.
 const TWO_MISTAKES: usize = 8;
-/// Each part of a split word has at least so many letters.
+/// Each part of a split word has at least this many letters.
 const PART: usize = 3;
 /// Little words that people write between two others: `texttospeech`.
 const BETWEEN: [&str; 4] = ["to", "of", "and", "in"];
 
-/// Letters in the wrong order, doubled or not doubled are so much likelier than others.
+/// How much likelier a mistake in the order or the doubling of letters is than others.
 const SAME_LETTERS: usize = 4;
 
-/// Of the words of one first letter and length, no more than these are compared: no catalog of real tools has as many.
+/// How many words of one first letter and length are compared: no catalog of real tools has as many.
 const OF_A_KIND: usize = 4096;
-/// Of the words that one may have been meant to be, so many of the commonest are looked for beside the other words.
+/// How many of the commonest candidates are looked up beside the other words of the query.
 const ASKED: usize = 8;
 
 const LETTERS: usize = 26;
 
 /// What spelling asks of a catalog.
 pub(super) trait Words {
-    /// The term of a word that stands in some tool in just this spelling.
+    /// The term of a word that stands in some tool in exactly this spelling.
     fn exact(&self, word: &str) -> Option<TermId>;
     /// How many tools have a term.
     fn count(&self, term: TermId) -> usize;
@@ -36,7 +37,7 @@ pub(super) trait Words {
     fn is_beside(&self, term: TermId) -> bool;
 }
 
-/// How likely a word is mistyped that no tool has.
+/// How likely a word that no tool has is mistyped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubt {
     Likely,
@@ -44,12 +45,12 @@ pub(super) enum Doubt {
     Unlikely,
 }
 
-/// A word of the catalog that one was probably meant to be.
+/// A word of the catalog that was probably meant by a mistyped one.
 struct Corrected {
     word: String,
     /// Some tool has it beside another word of the query.
     is_beside: bool,
-    /// The mistake is one of order, or a letter doubled or not.
+    /// The mistake is only in the order or the doubling of letters.
     has_same_letters: bool,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct Spelling {
     buckets: Vec<Bucket>,
 }
 
-/// Words of one length, one behind the other, and their terms.
+/// Words of one length, one after the other, and their terms.
 #[derive(Debug, Default, Clone)]
 struct Bucket {
     letters: Vec<u8>,
@@ -87,9 +88,9 @@ impl Spelling {
         Self { buckets }
     }
 
-    /// The words that a word was meant to be: one that differs by one mistake, two that were written as one, or one that differs
-    /// by two mistakes. A very short word, or one that is [`Doubt::Unlikely`] to be mistyped, is corrected only if the other
-    /// words of the query speak for it.
+    /// The words that were meant by a word: one that differs by one mistake, two that were written as one, or
+    /// one that differs by two mistakes. A very short word, or one that is [`Doubt::Unlikely`] to be
+    /// mistyped, is corrected only if the other words of the query speak for it.
     pub(super) fn meant(&self, word: &str, doubt: Doubt, words: &impl Words) -> Option<Vec<String>> {
         if !(SHORTEST_BESIDE..=LONGEST).contains(&word.len()) || !is_plain(word) {
             return None;
@@ -114,8 +115,8 @@ impl Spelling {
         })
     }
 
-    /// Of the words with so many mistakes, one that some tool has beside another word of the query; of several, the one that
-    /// the most tools have.
+    /// A word that differs by at most so many mistakes: preferably one that some tool has beside another word
+    /// of the query, and of several the one that the most tools have.
     fn corrected(&self, word: &str, mistakes: usize, words: &impl Words) -> Option<Corrected> {
         let mut found: Vec<(usize, &[u8], TermId)> = Vec::new();
         let mut of_other_letters: Vec<(Vec<u8>, TermId)> = Vec::new();
@@ -142,7 +143,7 @@ impl Spelling {
             let others = of_other_letters.iter();
             found.extend(others.map(|(word, term)| (commonness(word, *term), word.as_slice(), *term)));
         }
-        // The first in the alphabet, of words that are equally common.
+        // Equally common words stand in the order of the alphabet.
         found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(other.1)));
         let beside = found.iter().take(ASKED).position(|(_, _, term)| words.is_beside(*term));
         let (_, word, _) = found.get(beside.unwrap_or_default())?;
@@ -157,7 +158,7 @@ impl Spelling {
     }
 }
 
-/// The two words that the most tools have, the rarer of them counted.
+/// The two words that a word splits into: of several pairs, the one whose rarer word the most tools have.
 fn split(word: &str, words: &impl Words) -> Option<Vec<String>> {
     let mut best: Option<(usize, Vec<String>)> = None;
     for at in PART..=word.len().saturating_sub(PART) {
@@ -175,11 +176,11 @@ fn split(word: &str, words: &impl Words) -> Option<Vec<String>> {
     best.map(|(_, parts)| parts)
 }
 
-/// The little word of which a word differs by one mistake, and whether that is one of order: the one with the same letters, or else
-/// one with a letter more.
+/// The little word that differs from a word by one mistake, and whether the mistake is only in the order of
+/// letters. One with the same letters is preferred, then one with a letter more.
 fn little(word: &str) -> Option<(String, bool)> {
     let has_same_letters = |little: &str| letters(little.as_bytes()) == letters(word.as_bytes());
-    // Of a very short word, the first letter is right.
+    // In a very short word, the first letter must be right.
     let may_be = |little: &&str| {
         little.len() >= SHORTEST && (word.len() >= SHORTEST || word.as_bytes()[..1] == little.as_bytes()[..1])
     };
@@ -189,7 +190,7 @@ fn little(word: &str) -> Option<(String, bool)> {
     Some((nearest.to_owned(), has_same_letters(nearest)))
 }
 
-/// A word of the catalog, or a little word. Short words are likelier little ones.
+/// Decides between a word of the catalog and a little word. Short words are more likely little ones.
 fn either(typed: &str, thing: Option<Corrected>, little: Option<(String, bool)>) -> Option<String> {
     match (thing, little) {
         (Some(thing), Some((little, is_order))) => {
@@ -205,7 +206,7 @@ fn either(typed: &str, thing: Option<Corrected>, little: Option<(String, bool)>)
     }
 }
 
-/// Calls `found` with the words of which only the first letter was typed wrong.
+/// Calls `found` with the words that differ from the typed one only in the first letter.
 fn first_letter_mistaken(typed: &[u8], mut found: impl FnMut(&[u8])) {
     let mut candidate = typed.to_vec();
     candidate.swap(0, 1);

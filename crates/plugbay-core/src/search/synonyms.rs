@@ -32,7 +32,7 @@ impl Synonyms {
         synonyms
     }
 
-    /// The terms that stand for one of these, without them.
+    /// The synonyms of these terms, without the terms themselves.
     pub(super) fn of(&self, terms: &[TermId]) -> Vec<TermId> {
         let known = terms.iter().filter_map(|term| self.known.get(term));
         let mut related: Vec<TermId> = known.flatten().copied().collect();

@@ -1,4 +1,4 @@
-//! What is found, and in which order.
+//! Searches: what they find, and in which order.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! Literals in a query: URLs, addresses of people, paths and file names. Their kind says what is wanted, their letters hardly.
+//! Literals in a query: URLs, addresses of people, paths and file names. What is wanted follows from their
+//! kind, hardly from their letters.
 
 /// A piece of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +9,7 @@ pub(super) enum Piece<'a> {
     Literal(Literal<'a>),
 }
 
-/// A literal, and what of it may matter.
+/// A literal, and the parts of it that may matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Literal<'a> {
     /// The words that it counts as.
@@ -19,7 +20,7 @@ pub(super) struct Literal<'a> {
     pub(super) hints: &'a str,
 }
 
-/// A longer piece without blanks is no literal that anybody typed.
+/// The longest literal, in bytes: nobody types a longer piece without blanks.
 const LONGEST: usize = 2 << 10;
 /// The ends of names that are taken for those of hosts: the ones that people type without a scheme.
 const DOMAINS: [&str; 18] = [
@@ -33,7 +34,7 @@ const EXTENSIONS: [&str; 56] = [
     "log", "md", "mov", "mp3", "mp4", "pdf", "php", "png", "pptx", "py", "rb", "rs", "sh", "sql", "sqlite",
     "svg", "swift", "tar", "toml", "ts", "tsx", "txt", "wav", "xlsx", "yaml", "zip",
 ];
-/// Further ones that name no language or product when they stand behind one word, as in `node.js`.
+/// Those of them that make one word the name of a product, not of a file, as in `node.js`.
 const PRODUCTS: [&str; 2] = ["js", "go"];
 
 /// Calls `found` with the pieces of a sentence, in their order.
@@ -94,7 +95,7 @@ fn url(text: &str) -> Option<Literal<'_>> {
     Some(Literal { kind: "url", extension: None, hints: hints.strip_prefix("www.").unwrap_or(hints) })
 }
 
-/// A name with dots that ends like that of a host.
+/// Whether a name has dots and ends like that of a host.
 fn is_host(name: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')

@@ -4,7 +4,8 @@ use std::{borrow::Cow, ops::Range};
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// A word of more bytes than this is not looked at: it is no word, and to cut off its ending takes the square of its length.
+/// A word of more bytes than this is ignored: it is no real word, and the time to cut off an ending grows
+/// with the square of the length.
 const LONGEST_WORD: usize = 64;
 
 /// Cuts texts into words and words into terms.
@@ -31,7 +32,7 @@ impl Clone for Words {
 }
 
 impl Words {
-    /// What stands for a word in the index; `None` for one that says nothing about a tool.
+    /// The term that stands for a word in the index; `None` for a word that says nothing about a tool.
     pub(super) fn term<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
         if STOP_WORDS.binary_search(&word).is_ok() {
             return None;
@@ -46,14 +47,14 @@ pub(super) fn little_words() -> impl Iterator<Item = &'static str> {
     STOP_WORDS.iter().copied()
 }
 
-/// How a word came about.
+/// How a word was made of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// It stands there between blanks, marks or separators.
     Written,
     /// A part of a word in camel case: `git` of `GitHub`.
     Hump,
-    /// Parts that separators held apart.
+    /// Several parts, with the separators between them left out.
     Joined,
 }
 
@@ -107,7 +108,7 @@ impl WordList {
         self.words.iter().map(|(range, origin)| (&self.text[range.clone()], *origin))
     }
 
-    /// The words as they stand there, without parts of them and several in one.
+    /// The words as they were written, without parts of words and joined ones.
     pub(super) fn written(&self) -> impl Iterator<Item = &str> {
         self.iter().filter(|(_, origin)| *origin == Origin::Written).map(|(word, _)| word)
     }
@@ -152,7 +153,7 @@ pub(super) fn each(text: &str, mut found: impl FnMut(&str, Origin)) {
     }
 }
 
-/// One word, whose first letter may be a capital.
+/// Whether this is one word, whose first letter may be a capital.
 fn is_plain(chunk: &str) -> bool {
     let small = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     matches!(chunk.as_bytes(), [first, rest @ ..] if first.is_ascii_alphanumeric() && rest.iter().all(small))
@@ -162,13 +163,13 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || is_mark(c)
 }
 
-/// Vowel signs and the like, without which words of some scripts fall apart.
+/// Whether this is a vowel sign or the like: words of some scripts would fall apart at it.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{900}'..='\u{dff}' | '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}')
         && !c.is_whitespace()
 }
 
-/// Scripts that are written without spaces between words.
+/// Whether this is of a script that has no spaces between words.
 fn is_ideographic(c: char) -> bool {
     matches!(c,
         '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
@@ -197,7 +198,7 @@ fn ideographic(run: &str, lower: &mut String, found: &mut impl FnMut(&str, Origi
     }
 }
 
-/// `getHTMLPage_v2` is `get`, `html`, `page`, `v2`, and `gethtmlpagev2`.
+/// Splits an identifier: `getHTMLPage_v2` is `get`, `html`, `page`, `v2`, and `gethtmlpagev2`.
 fn identifier(chunk: &str, lower: &mut String, found: &mut impl FnMut(&str, Origin)) {
     let parts = chunk.split(['_', '-']).filter(|part| !part.is_empty());
     // `GitHub` is a word of its own; `getUser_name` is not.
@@ -262,7 +263,7 @@ impl<'a> Iterator for CamelCase<'a> {
     }
 }
 
-/// Words of sentences and requests that tell nothing about what is wanted.
+/// Words of sentences and requests that say nothing about what is wanted.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "above", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at",
     "be", "because", "been", "before", "being", "both", "but", "by", "can", "could", "d", "did", "do",

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::{Format, Key, Number, Object, Shape};
 use crate::tokens::estimate;
 
-/// From generous to tight: how deep objects are shown, and how many keys of each.
+/// Levels of detail, the most first: how deep objects are shown, and how many keys of each.
 const LEVELS: [(usize, usize); 7] = [(8, 64), (4, 32), (3, 24), (3, 12), (2, 8), (2, 4), (1, 3)];
 
 impl Shape {
@@ -23,7 +23,7 @@ impl Shape {
 }
 
 impl fmt::Display for Shape {
-    /// All of it.
+    /// The complete shape.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written(usize::MAX, usize::MAX))
     }
@@ -107,7 +107,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Most is text, and goes without saying. Null is not worth a word where a key may be missing.
+    /// Writes a key with its type, unless that is text, the usual one. Null is left out if a key may be
+    /// missing.
     fn key(&mut self, key: &Key, depth: usize) {
         self.out.push_str(&key_text(&key.name));
         self.out.push_str(if key.optional { "?" } else { "" });
@@ -135,7 +136,7 @@ impl Shape {
     }
 }
 
-/// A key as it is where a name may stand, otherwise quoted.
+/// A key, quoted unless it is a valid name.
 pub(crate) fn key_text(key: &str) -> String {
     if is_name(key) { key.to_owned() } else { serde_json::Value::from(key).to_string() }
 }

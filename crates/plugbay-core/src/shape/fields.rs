@@ -1,17 +1,17 @@
-//! Which keys of a result are names of fields, and may be remembered. All others may be data: a name, an address, an id.
+//! The keys of a result that name fields and may be remembered. Others may be data: names, addresses, ids.
 
 use super::{Key, Object, Shape, are_alike};
 
-/// An object of so many members whose values are alike is a map.
+/// An object with at least this many members whose values are alike is a map.
 const MANY: usize = 12;
 /// The same if the values are objects with the same keys.
 const FEW: usize = 3;
 /// Characters of a field's name, and of one word in it.
 const NAME: usize = 40;
 const WORD: usize = 20;
-/// So many digits of a field's name may follow each other: `sha256`.
+/// How many digits in a row a field's name may have: `sha256`.
 const DIGITS: usize = 3;
-/// So many letters and digits that could all be hexadecimal are an id.
+/// This many letters and digits that could all be hexadecimal are an id.
 const HEX: usize = 8;
 
 impl Shape {
@@ -23,7 +23,8 @@ impl Shape {
         Some(shape)
     }
 
-    /// Only keys that two of the merged shapes have. A key that came once may be data in spite of its looks.
+    /// The shape with only those keys that two of the merged shapes have. A key that came once may be data in
+    /// spite of its form.
     #[must_use]
     pub fn confirmed(mut self) -> Self {
         if let Some(item) = self.array {
@@ -41,7 +42,7 @@ impl Shape {
         self
     }
 
-    /// Whether there is something in it that a filter can name: a key, or elements.
+    /// Whether it has parts that a filter can name: a key, or elements.
     pub fn has_parts(&self) -> bool {
         let has_keys = match &self.object {
             Some(Object::Keys { keys, .. }) => !keys.is_empty(),
@@ -51,7 +52,7 @@ impl Shape {
         has_keys || self.array.as_ref().is_some_and(|item| !item.is_unknown() && !item.is_closed())
     }
 
-    /// An object of which no key is known.
+    /// Whether it is an object of which no key is known.
     fn is_closed(&self) -> bool {
         self.object.is_some() && !self.has_parts()
     }

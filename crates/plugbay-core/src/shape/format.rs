@@ -1,8 +1,8 @@
-//! The format of strings, where all of them agree.
+//! The format of strings, if all of them have the same.
 
 use serde::{Deserialize, Serialize};
 
-/// A format that a string has, told from its first look.
+/// The format of a string, as it appears without parsing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Format {
     #[serde(rename = "s")]
@@ -35,7 +35,7 @@ impl Format {
         }
     }
 
-    /// What strings of both formats have in common.
+    /// The format that strings of both formats have in common.
     #[must_use]
     pub fn common(self, other: Self) -> Self {
         if self == other { self } else { Self::Text }

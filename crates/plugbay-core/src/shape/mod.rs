@@ -1,7 +1,7 @@
 //! The shape of JSON values: keys and types, never a value.
 //!
-//! Shapes merge: the result is what either of two may be. They are bounded, and written as one line in the notation of
-//! [`crate::signature`], so that a model can write `jq` before it has seen a result.
+//! Two shapes merge to one that fits the values of both. Shapes are bounded, and written as one line in the
+//! notation of [`crate::signature`], so that a model can write `jq` before it has seen a result.
 
 mod display;
 mod fields;
@@ -27,7 +27,7 @@ pub struct ShapeLimits {
 
 pub const SHAPE_LIMITS: ShapeLimits = ShapeLimits { keys: 64, nodes: 256, depth: 8 };
 
-/// All that a value may be: a union, each kind at most once. Nothing set: not known.
+/// All that a value may be: a union, each kind at most once. If nothing is set, it is not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     #[serde(rename = "z", default, skip_serializing_if = "is_false")]
@@ -43,12 +43,12 @@ pub struct Shape {
     pub array: Option<Box<Shape>>,
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub object: Option<Object>,
-    /// It goes on as an outer value of the same key does, or deeper than the limit.
+    /// The value repeats the shape of an outer one with the same key, or goes deeper than the limit.
     #[serde(rename = "r", default, skip_serializing_if = "is_false")]
     pub recursive: bool,
 }
 
-/// Numbers: integers alone, or others too.
+/// The kind of numbers: only integers, or others too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Number {
     #[serde(rename = "i")]
@@ -98,12 +98,12 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Shape {
-    /// The shape of one JSON value; `None` if the bytes are none.
+    /// The shape of one JSON value; `None` if the bytes are not JSON.
     pub fn of(json: &[u8]) -> Option<Self> {
         Profile::of(json).ok().map(|profile| profile.shape())
     }
 
-    /// What either may be, within [`SHAPE_LIMITS`].
+    /// The shape that fits the values of both, within [`SHAPE_LIMITS`].
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
         self.absorb(other, true);
@@ -152,7 +152,7 @@ impl Shape {
         match &mut self.object {
             Some(Object::Map(value)) => value.bound(depth - 1, nodes),
             Some(Object::Keys { keys, more }) => {
-                // Every sibling counts before what is inside of one, so that width goes before depth.
+                // All siblings are counted before the contents of any, so width comes before depth.
                 let room = SHAPE_LIMITS.keys.min(*nodes);
                 *more |= keys.len() > room;
                 keys.truncate(room);

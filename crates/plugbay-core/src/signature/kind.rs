@@ -1,27 +1,27 @@
-//! What a parameter takes, in as few characters as tell it.
+//! The kind of value that a parameter takes, in as few characters as possible.
 
 use super::{node::Node, one_word};
 
 /// How deep objects are shown, and how much of them.
 const DEPTH: u32 = 2;
 const MEMBERS: usize = 6;
-/// Of a list of allowed values, so many.
+/// How many values of a list of allowed ones are shown.
 const CHOICES: usize = 6;
 const BRANCHES: usize = 4;
 const LONGEST_CHOICE: usize = 24;
-/// Branches within branches, of which a schema can have endlessly many.
+/// How deep branches within branches are read: a schema can have endlessly many.
 const LEVELS: u32 = 4;
-/// So many kinds are compared, in the order of the schema.
+/// How many kinds are compared, in the order of the schema.
 const KINDS: usize = 32;
 /// A kind is cut here, in bytes: names and constants can be of any length.
 const LONGEST_KIND: usize = 400;
 
-/// Null is not worth a word where a parameter can be left out.
+/// The kind of a value. Null is not shown if a parameter can be left out.
 pub(super) fn kind(schema: &Node<'_>, needed: bool) -> String {
     on_one_line(told(schema, needed, DEPTH))
 }
 
-/// A server's constants may stand on several lines, and a kind is shown as a part of one.
+/// A kind on one line: a server's constants may have several lines, and a kind is shown as a part of one.
 fn on_one_line(kind: String) -> String {
     let ends_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     if kind.contains(ends_line) { kind.replace(ends_line, " ") } else { kind }
@@ -40,7 +40,7 @@ fn told(schema: &Node<'_>, needed: bool, depth: u32) -> String {
     kind
 }
 
-/// All that it may be, each once.
+/// All kinds that a value may have, each once.
 fn kinds(schema: &Node<'_>, depth: u32, levels: u32) -> Vec<String> {
     if levels == 0 {
         return vec!["any".to_owned()];
@@ -135,7 +135,7 @@ fn object(schema: &Node<'_>, depth: u32) -> String {
     for (name, own) in members.iter().take(MEMBERS) {
         let needed = needed.contains(name);
         let mark = if needed { "" } else { "?" };
-        // Inside an object most is text, and goes without saying; further inside, names must do.
+        // Inside an object most values are text, so that is not shown; further inside, names are enough.
         let kind = if depth < DEPTH { String::new() } else { told(own, needed, depth - 1) };
         let kind = if kind.is_empty() || kind == "string" { String::new() } else { format!(": {kind}") };
         shown.push(format!("{}{mark}{kind}", one_word(name)));

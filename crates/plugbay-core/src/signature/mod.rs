@@ -15,13 +15,13 @@ use self::{
 };
 use crate::{catalog::Tool, tokens::estimate};
 
-/// What a line may cost, in tokens. Needed parameters are shown whatever they cost.
+/// What a line may cost, in tokens. Required parameters are shown whatever they cost.
 pub const LINE: usize = 44;
 /// A purpose is cut here, in characters.
 const PURPOSE: usize = 90;
-/// So many bytes of a description are looked through for its first sentence.
+/// How many bytes of a description are searched for its first sentence.
 const DESCRIPTION: usize = 4 << 10;
-/// So many parameters are told; of the others, how many they are.
+/// How many parameters are shown; the others are only counted.
 const PARAMETERS: usize = 100;
 /// A name is cut here, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -30,7 +30,7 @@ const LONGEST_NAME: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     pub name: String,
-    /// The needed ones first; otherwise in the order of the schema.
+    /// The required ones first; otherwise in the order of the schema.
     pub parameters: Vec<Parameter>,
     /// How many more parameters there are.
     pub more: usize,
@@ -42,7 +42,7 @@ pub struct Signature {
 pub struct Parameter {
     pub name: String,
     pub needed: bool,
-    /// As in TypeScript: `string`, `int[]`, `"a"|"b"`, `{x: number}`.
+    /// The kind as in TypeScript: `string`, `int[]`, `"a"|"b"`, `{x: number}`.
     pub kind: String,
 }
 
@@ -78,12 +78,12 @@ impl Signature {
     }
 }
 
-/// A sentence as it stands in a line.
+/// A sentence in the form for a line.
 pub(crate) fn purpose(sentence: &str) -> String {
     shorten(sentence, PURPOSE)
 }
 
-/// The sentences at the beginning of a tool's description, and its lines where they have no end.
+/// The sentences at the beginning of a tool's description; a line without an end mark counts as one.
 pub(crate) fn sentences(tool: &Tool) -> Vec<String> {
     let description = tool.description().unwrap_or_default();
     sentence::all(beginning(&description))
@@ -94,7 +94,7 @@ fn beginning(description: &str) -> &str {
 }
 
 impl std::fmt::Display for Signature {
-    /// All of it.
+    /// The complete signature.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.line(usize::MAX))
     }
@@ -106,7 +106,7 @@ impl std::fmt::Display for Parameter {
     }
 }
 
-/// The first parameters, those first that are needed; and how many more there are.
+/// The first parameters, with the required ones first, and how many more there are.
 fn parameters(schema: &[u8]) -> (Vec<Parameter>, usize) {
     let document = Document::new(schema);
     let schema = document.root().resolved();
@@ -125,7 +125,7 @@ fn parameters(schema: &[u8]) -> (Vec<Parameter>, usize) {
     (all.iter().take(PARAMETERS).map(parameter).collect(), more)
 }
 
-/// Names are shown to a model as part of a line, so they must not break out of it.
+/// A name as one word: models see it as part of a line, so it must not break out of it.
 fn one_word(name: &str) -> String {
     if name.len() > LONGEST_NAME {
         return one_word(&format!("{}…", &name[..name.floor_char_boundary(LONGEST_NAME - "…".len())]));

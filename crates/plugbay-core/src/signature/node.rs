@@ -1,4 +1,4 @@
-//! A place in a schema. Keys keep their order, and references are followed, as far as its document allows.
+//! A place in a schema. Keys keep their order, and references are followed within the document.
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,16 +9,16 @@ use crate::wire::{Members, Span, elements, string_value};
 
 /// How many references may lead to one another.
 const HOPS: usize = 8;
-/// So many bytes are read of a schema, and so many times its length: branches multiply, and lead to themselves. What
-/// is not read says nothing.
+/// How much of a schema is read: this many bytes, and this many times its length. Branches multiply, and lead
+/// to themselves. Anything that is not read is ignored.
 const READ: (usize, usize) = (64 << 10, 32);
 
-/// A schema that is read.
+/// A schema that is being read.
 pub(super) struct Document<'a> {
     json: &'a [u8],
     /// Bytes that may still be read.
     left: Cell<usize>,
-    /// What references lead to, as far as they were followed.
+    /// The targets of references, as far as they were followed.
     targets: RefCell<HashMap<String, Option<Span>>>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Node<'a> {
         Members::of(json, &object.span).flatten().map(member).collect()
     }
 
-    /// Behind its references; where they lead nowhere, the place itself.
+    /// The place that its references lead to; the place itself if they lead nowhere.
     pub(super) fn resolved(&self) -> Self {
         let mut node = self.clone();
         for _ in 0..HOPS {

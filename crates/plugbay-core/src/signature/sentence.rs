@@ -8,7 +8,7 @@ pub fn first_sentence(text: &str) -> String {
     paragraph[..end.unwrap_or(paragraph.len())].to_owned()
 }
 
-/// All sentences of a text, each on one line. A paragraph ends one too.
+/// All sentences of a text, each on one line. The end of a paragraph also ends a sentence.
 pub(super) fn all(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     for paragraph in text.split("\n\n") {
@@ -29,7 +29,7 @@ pub(crate) fn sentence_ends(line: &str) -> impl Iterator<Item = usize> {
     ends.filter(|end| {
         let (before, behind) = line.split_at(*end);
         let follows = behind.is_empty() || behind.starts_with(' ') || before.ends_with('。');
-        // Looked for from the end: a word may be as long as the text.
+        // Searched from the end: a word may be as long as the text.
         let is_last_word = |word: &&str| {
             let rest = before.strip_suffix(*word);
             rest.is_some_and(|rest| rest.is_empty() || rest.ends_with([' ', '(']))

@@ -62,7 +62,7 @@ const PIECES: [&str; 29] = [
     "e.g. ",
 ];
 
-/// A text of so many bytes, made of one piece.
+/// A text of `length` bytes, made of one piece.
 fn long(piece: &str, length: usize) -> String {
     piece.repeat(length / piece.len())
 }

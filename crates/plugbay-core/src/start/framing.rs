@@ -1,16 +1,16 @@
-//! Which framing a start uses where the configuration leaves it open.
+//! The framing that a start uses if the configuration leaves it open.
 //!
 //! Nearly all servers read lines. Some answer a `Content-Length` header with an error, so plugbay tries that framing
 //! only with a reason, and never twice in a row without an answer.
 
 use crate::wire::Framing;
 
-/// So many silent starts by lines are needed before the other framing is tried,
+/// How many silent starts by lines are needed before the other framing is tried,
 const SILENCES: u32 = 2;
-/// and so many if the server has used the other framing before.
+/// and how many if the server has used the other framing before.
 const SILENCES_AFTER_USE: u32 = 1;
 
-/// How a start ended that failed.
+/// How a failed start ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptEnd {
     /// The server ran without doing anything for its whole time, and sent no message.

@@ -1,6 +1,6 @@
-//! Starts of servers: which is next, how long one may take, which framing it gets, and who starts with the gateway.
+//! Starts of servers: which is next, how long it may take, its framing, and which start with the gateway.
 //!
-//! All rules are pure: the time and what was seen of a process come in, decisions go out.
+//! All rules are pure: the time and observations of a process come in, decisions go out.
 
 mod framing;
 mod turns;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A start that has waited goes next after so many later ones were preferred to it.
+/// After this many later starts were preferred to a waiting one, it goes next.
 const OVERTAKEN_LIMIT: u32 = 16;
 
 /// How urgent a start is.
@@ -16,7 +16,7 @@ pub enum Priority {
     Called,
 }
 
-/// A start that waits or has its turn. Later ones have higher numbers.
+/// The number of a start that waits or has its turn. Later ones have higher numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnId(u64);
 
@@ -25,7 +25,7 @@ pub struct TurnId(u64);
 pub struct Turns {
     slots: usize,
     running: BTreeSet<TurnId>,
-    /// In the order in which they came.
+    /// The starts that wait, in the order in which they came.
     waiting: Vec<Waiting>,
     last: u64,
 }
@@ -43,12 +43,12 @@ impl Turns {
         Self { slots: slots.max(1), running: BTreeSet::new(), waiting: Vec::new(), last: 0 }
     }
 
-    /// Starts that have their turn keep it, also if there are fewer slots now.
+    /// Changes the number of slots. Starts that have their turn keep it, even if there are fewer slots now.
     pub fn set_slots(&mut self, slots: usize) {
         self.slots = slots.max(1);
     }
 
-    /// Joins those that wait.
+    /// Adds a start to those that wait.
     pub fn enter(&mut self, priority: Priority) -> TurnId {
         self.last += 1;
         let id = TurnId(self.last);
@@ -63,7 +63,7 @@ impl Turns {
         }
     }
 
-    /// The start is over, has no need of its turn any more, or was cancelled.
+    /// The start is over, no longer needs its turn, or was cancelled.
     pub fn leave(&mut self, id: TurnId) {
         self.running.remove(&id);
         self.waiting.retain(|waiting| waiting.id != id);
@@ -83,7 +83,7 @@ impl Turns {
         Some(id)
     }
 
-    /// The oldest that was overtaken too often, else the oldest of the highest priority.
+    /// The oldest start that was overtaken too often, else the oldest of the highest priority.
     fn next_index(&self) -> Option<usize> {
         let overtaken = self.waiting.iter().position(|waiting| waiting.overtaken >= OVERTAKEN_LIMIT);
         let highest = self.waiting.iter().map(|waiting| waiting.priority).max()?;

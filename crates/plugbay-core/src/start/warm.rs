@@ -1,4 +1,4 @@
-//! Which servers start with the gateway, and which wait for their first use.
+//! Decides which servers start with the gateway, and which wait for their first use.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ pub const FRESH_FOR: Duration = Duration::from_secs(24 * 3600);
 /// When a server starts without being used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Warm {
-    /// With the gateway.
+    /// It starts with the gateway.
     Always,
-    /// With the gateway, unless its list is remembered and fresh.
+    /// It starts with the gateway, unless its list is remembered and fresh.
     #[default]
     Fresh,
-    /// Only if it has never listed.
+    /// It starts only if it has never listed.
     Never,
 }
 

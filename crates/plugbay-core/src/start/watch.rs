@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use crate::pending::GAP;
 
-/// A start ends after so many start time-outs at the latest,
+/// A start ends after this many start time-outs at the latest,
 const HARD_END: u32 = 10;
 /// but not before this.
 const LEAST_HARD_END: Duration = Duration::from_secs(300);
-/// A process that uses less of one processor does nothing, in percent.
+/// A process that uses less than this of one processor does nothing, in percent.
 const LEAST_USE: u32 = 1;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A start that does nothing for so many looks needs no slot: it costs the others nothing.
+/// A start that does nothing for this many looks needs no slot: it costs the others nothing.
 const IDLE_LOOKS: u32 = 2;
 
-/// What was seen of a server that starts.
+/// An observation of a server that starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// The processor time of its process and of all that it started; `None` where the system does not tell.
@@ -27,13 +27,13 @@ pub struct Look {
     pub saturated: bool,
 }
 
-/// What follows from a look.
+/// The decision after a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Wait,
     /// Let another server start: this one does not need the processor.
     FreeSlot,
-    /// Its time is over, but it goes on: report it once, and let another server start.
+    /// Its time is over, but it still works: report it once, and let another server start.
     Slow,
     GiveUp(GiveUp),
 }
@@ -54,7 +54,7 @@ pub struct StartWatch {
     last_look: Instant,
     /// When its process last used a processor.
     last_use: Instant,
-    /// When it last came further, or could not because of others.
+    /// When it last made progress, or could not because of others.
     last_progress: Instant,
     cpu: Duration,
     holds_slot: bool,
@@ -105,7 +105,7 @@ impl StartWatch {
         if std::mem::replace(&mut self.is_slow, true) { Verdict::Wait } else { Verdict::Slow }
     }
 
-    /// A time in which nobody could look does not count.
+    /// Leaves out a time in which nobody could look.
     fn skip_gap(&mut self, now: Instant) {
         let late = now.saturating_duration_since(self.next_look());
         if late > GAP {
@@ -120,9 +120,9 @@ impl StartWatch {
         let elapsed = now.saturating_duration_since(self.last_look);
         self.last_look = now;
         let used = match look.cpu {
-            // A child that nobody waited for takes its time with it, so less is a change too.
+            // The time of a child that nobody waited for is lost with it, so a lower value is a change too.
             Some(cpu) => std::mem::replace(&mut self.cpu, cpu).abs_diff(cpu) * 100 >= elapsed * LEAST_USE,
-            // Nobody knows: such a server gets its time twice.
+            // Unknown: such a server gets its time twice.
             None => now.saturating_duration_since(self.begun) <= self.start,
         };
         if used && !elapsed.is_zero() {
@@ -141,7 +141,7 @@ impl StartWatch {
         (self.start / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
     }
 
-    /// How long a start may take in the end.
+    /// How long a start may take at the most.
     pub fn hard_end(&self) -> Duration {
         self.start.saturating_mul(HARD_END).max(LEAST_HARD_END)
     }

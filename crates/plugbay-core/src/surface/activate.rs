@@ -17,7 +17,7 @@ use crate::{
     wire::elements,
 };
 
-/// As many servers are named to whoever asks for one that is like none of them.
+/// How many servers are named in reply to a name that is like none of them.
 const MOST_TOLD: usize = 20;
 /// What to do about problems of the configuration.
 const MENDING: &str =
@@ -27,7 +27,7 @@ const MENDING: &str =
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Active(BTreeMap<ServerName, Extent>);
 
-/// How much of a server.
+/// How much of a server is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Extent {
     Whole,
@@ -35,7 +35,7 @@ pub enum Extent {
     Tools(BTreeSet<String>),
 }
 
-/// Something that can be switched.
+/// A server, or tools of one, to be switched on or off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {
     pub server: ServerName,
@@ -82,7 +82,7 @@ impl Active {
         Self(active.collect())
     }
 
-    /// Those of which anything is on.
+    /// The servers of which anything is on.
     pub fn servers(&self) -> impl Iterator<Item = &ServerName> {
         self.0.keys()
     }
@@ -97,7 +97,7 @@ impl Active {
         }
     }
 
-    /// `all` are the tools of the server: of what is on as a whole, the others stay.
+    /// `all` are the tools of the server: if it was on as a whole, the other tools stay on.
     pub fn switch_off(&mut self, switch: &Switch, all: impl Iterator<Item = String>) {
         let Extent::Tools(off) = &switch.extent else {
             self.0.remove(&switch.server);
@@ -117,10 +117,10 @@ impl Active {
     }
 }
 
-/// How a server is doing, as far as it concerns whoever wants to use its tools.
+/// The state of a server, as far as it matters for the use of its tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It has never told what it has, and is being asked.
+    /// It has never listed its tools, and is being asked for them.
     Warming,
     Ready,
     Active,
@@ -223,7 +223,7 @@ pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> 
     if let Some((server, tools)) = parted(wanted) {
         let servers = find_servers(server, snapshot)?;
         let each: Vec<_> = servers.iter().map(|server| tools_of(server, tools, snapshot)).collect();
-        // Of several servers, those that have such a tool are meant.
+        // If several servers match, those that have such a tool are meant.
         if each.iter().any(Result::is_ok) {
             return Ok(each.into_iter().flatten().collect());
         }
@@ -235,7 +235,7 @@ pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> 
     misspelt(wanted, snapshot).map(|server| vec![Switch { server, extent: Extent::Whole }])
 }
 
-/// The servers that a name is about, as far as one can tell before all have told what they have.
+/// The servers that a name is about, as far as one can tell before all have listed their tools.
 pub fn concerned(wanted: &str, snapshot: &Snapshot) -> Vec<ServerName> {
     let switches = meant(wanted, snapshot).unwrap_or_default();
     switches.into_iter().map(|switch| switch.server).collect()
@@ -304,7 +304,7 @@ fn find_servers(wanted: &str, snapshot: &Snapshot) -> Result<Vec<ServerName>, Un
     }
 }
 
-/// The one server whose name is a slip of the pen away.
+/// The one server whose name differs by a typing error.
 fn misspelt(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, Unclear> {
     let servers = snapshot.servers();
     let near = name::nearest(wanted, servers.iter().map(ServerName::as_str));
@@ -320,9 +320,9 @@ fn misspelt(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, Unclear> {
     Err(Unclear::Unknown { wanted: wanted.to_owned(), near })
 }
 
-/// By the server's names for them, or by those that hosts see.
+/// Tools of a server, by its own names for them or by those that hosts see.
 fn tools_of(server: &ServerName, wanted: &str, snapshot: &Snapshot) -> Result<Switch, Unclear> {
-    // What a server has that was never heard of, nobody knows; how it is will be told of the whole.
+    // The tools of a server that never listed any are unknown: its state is reported for the whole server.
     if snapshot.catalog.get(server).is_none() {
         return Ok(Switch { server: server.clone(), extent: Extent::Whole });
     }
@@ -346,8 +346,8 @@ fn of_tools<'a>(server: &ServerName, tools: impl IntoIterator<Item = &'a Found>)
     Switch { server: server.clone(), extent: Extent::Tools(tools) }
 }
 
-/// The whole gateway: problems of the configuration, each server's state, its tools, and what they cost. Servers that
-/// work, but do not run, are `idle`.
+/// The whole gateway: problems of the configuration, each server's state, its tools, and what they cost.
+/// Servers that work but are not running are `idle`.
 pub fn overview(snapshot: &Snapshot, view: &View, is_idle: impl Fn(&ServerName) -> bool) -> String {
     let mut lines = problems(&snapshot.layout.problems);
     let servers = snapshot.servers();
@@ -409,7 +409,7 @@ pub fn visible<'a>(server: &'a ServerName, snapshot: &'a Snapshot, view: &View) 
     snapshot.names.of(server).filter(|found| view.shows(found, &snapshot.catalog)).collect()
 }
 
-/// About what a model reads of the list, our own tools too.
+/// Roughly how many tokens a model reads of the list, including our own tools.
 fn listed(snapshot: &Snapshot, view: &View) -> usize {
     let tools = &snapshot.seen_by(view).listing.tools;
     if tools.len() > READ_TO_COUNT {
@@ -419,12 +419,12 @@ fn listed(snapshot: &Snapshot, view: &View) -> usize {
     definitions.into_iter().map(|span| estimate_definition(&tools[span])).sum()
 }
 
-/// Definitions of more bytes than this are not read to be counted: the error is small by then.
+/// Tokens of definitions with more bytes are estimated from the length: the error is small by then.
 pub(super) const READ_TO_COUNT: usize = 256 << 10;
-/// Bytes of a definition to a token, roughly.
+/// Bytes of a definition per token, roughly.
 pub(super) const BYTES_PER_TOKEN: usize = 5;
 
-/// About what tools cost a model, in tokens.
+/// Roughly what tools cost a model, in tokens.
 pub fn cost<'a>(tools: impl IntoIterator<Item = &'a Found>) -> usize {
     let tools: Vec<&Found> = tools.into_iter().collect();
     if tools.iter().map(|found| length(found)).sum::<usize>() > READ_TO_COUNT {

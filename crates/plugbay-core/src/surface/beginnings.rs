@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::name::ServerName;
 
-/// Of a longer beginning only this much counts: a lookup must not cost more with every length that a server invents.
+/// Beginnings are cut to this length: a lookup must not cost more with every length that a server invents.
 const LONGEST: usize = 64;
 
 /// The literal beginnings of templates, or directories, each with the servers that have it.
@@ -22,8 +22,8 @@ impl Beginnings {
         self.servers.entry(beginning).or_default().insert(server.clone());
     }
 
-    /// The servers that have a beginning of this URI. A longer one makes none of them fit better: any server can write
-    /// a long one.
+    /// The servers that have a beginning of this URI. A server with a longer beginning fits no better: any
+    /// server can write a long one.
     pub(super) fn of(&self, uri: &str) -> BTreeSet<&ServerName> {
         let beginnings = self.lengths.range(..=uri.len()).filter_map(|length| uri.get(..*length));
         beginnings.filter_map(|beginning| self.servers.get(beginning)).flatten().collect()

@@ -15,7 +15,7 @@ pub enum BuiltinTool {
     Activate,
     Deactivate,
     Overview,
-    /// Has a language model call whatever a sentence needs.
+    /// Lets a language model make the calls that a sentence asks for.
     NaturalLanguage,
     /// Reads parts of a stored result.
     ReadResult,
@@ -60,14 +60,14 @@ impl BuiltinTool {
         Self::ALL.into_iter().find(|own| own.name() == name)
     }
 
-    /// Whether a name is that of one of these, however it is written.
+    /// Whether a name means one of these tools, however it is written.
     pub(super) fn is_alike(name: &str) -> bool {
         let folded = name::folded(name);
         Self::ALL.iter().any(|own| own.name().chars().filter(|c| *c != '_').eq(folded.chars()))
     }
 
-    /// Every word of it stands in every conversation. Hosts that hide tools behind a search of their own
-    /// are asked to leave these in sight.
+    /// The tool's definition, of which every word stands in every conversation. Hosts that hide tools behind
+    /// a search of their own are asked to leave these in sight.
     pub fn definition(self) -> &'static str {
         match self {
             Self::Search => {

@@ -1,20 +1,20 @@
-//! One moment for several kinds of hosts: servers may list something else for each.
+//! One snapshot for several kinds of hosts: servers may list something else for each.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Snapshot;
 use crate::{catalog::Catalog, declaration::Declaration};
 
-/// So many kinds of hosts are kept apart from others at one moment.
+/// How many kinds of hosts are kept apart in one snapshot.
 const LIMIT: usize = 16;
 
-/// What other kinds of hosts see at the same moment, as far as somebody has asked. `None`: what all see.
+/// What other kinds of hosts see in the same snapshot, as far as a host has asked. `None`: what all see.
 // A std mutex: hosts of one kind that come together wait for one snapshot, which takes a few milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct ByHost(Mutex<Vec<(Declaration, Option<Snapshot>)>>);
 
 impl Snapshot {
-    /// The same moment for hosts that declare this.
+    /// The same snapshot for hosts that declare this.
     #[must_use]
     pub fn for_host(&self, host: &Declaration) -> Self {
         let mut known = self.by_host.lock();
@@ -31,7 +31,7 @@ impl Snapshot {
         seen.unwrap_or_else(|| self.clone())
     }
 
-    /// Whether it is certain what hosts that declare this see, or will not become so.
+    /// Whether it is certain what hosts that declare this see, or will not become certain.
     pub fn fits(&self, host: &Declaration) -> bool {
         self.catalog.fits(host)
     }
@@ -48,7 +48,7 @@ impl ByHost {
         Self(Mutex::new(self.kinds().into_iter().filter_map(changed).collect()))
     }
 
-    /// The kinds of hosts that are kept apart, and what they see. The lock is not held meanwhile.
+    /// A copy of the kinds of hosts and what they see, so that the lock is not held while it is used.
     pub(super) fn kinds(&self) -> Vec<(Declaration, Option<Snapshot>)> {
         self.lock().clone()
     }

@@ -19,11 +19,11 @@ use crate::{
 pub struct Found {
     pub exposed: String,
     pub target: Target,
-    /// With the description that the user wants it to have.
+    /// The tool with the description that the user wants it to have.
     pub tool: Tool,
     /// How its server is shown, if the user has said so.
     pub mode: Option<Mode>,
-    /// Listed in every mode, by the user's word.
+    /// Listed in every mode, because the user wants it so.
     pub pinned: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'s> Callable<'s> {
     }
 }
 
-/// What a call may do, the more harmful the greater.
+/// The effect of a call, ordered from harmless to harmful.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
     #[default]
@@ -80,10 +80,10 @@ pub enum Effect {
 
 /// Keeps a tool in sight of a model whose host hides tools behind a search of its own.
 const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
-/// Where a definition in the list of all tools tells its server and its own name.
+/// The key under which a definition in the list of all tools names its server and its own name.
 const SOURCE: &str = "plugbay/source";
 
-/// What a definition says for the sake of one host.
+/// The additions to a definition that one host needs.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Additions {
     /// The host is not to hide the tool.
@@ -93,7 +93,7 @@ pub(super) struct Additions {
 }
 
 impl Found {
-    /// The tool as a name leads to it.
+    /// The tool as the result of looking up a name.
     pub(super) fn resolved(&self, exact: bool) -> ResolvedTool<Callable<'_>> {
         ResolvedTool {
             name: self.exposed.clone(),
@@ -103,7 +103,7 @@ impl Found {
         }
     }
 
-    /// Its server's name for it, as texts show it: hidden characters in a name would hide in the text.
+    /// Its server's name for it; the exposed name if hidden characters of the former would hide in a text.
     pub fn own_name(&self) -> &str {
         let tool = &self.target.tool;
         if text::hidden_in(tool).is_empty() { tool } else { &self.exposed }
@@ -123,7 +123,7 @@ impl Found {
         put_edited(out, &self.tool.definition, edits);
     }
 
-    /// The words that tell a tool: its server, its name there, and what its server calls it.
+    /// The words that identify a tool: its server, its name there, and the title that its server gave it.
     fn title(&self) -> (Span, String) {
         let (server, tool) = (&self.target.server, self.own_name());
         let definition = &self.tool.definition;
@@ -151,12 +151,12 @@ impl Found {
         put_edited(out, &self.tool.definition, edits);
     }
 
-    /// Its server says that it changes nothing.
+    /// Whether its server says that it changes nothing.
     pub fn is_read_only(&self) -> bool {
         self.hint("readOnlyHint") == Some(b"true")
     }
 
-    /// The worst that it may do. Nothing is thought harmless that its server does not call so.
+    /// The worst effect that it may have. No tool counts as harmless unless its server says so.
     pub fn effect(&self) -> Effect {
         match self.hint("destructiveHint") {
             _ if self.is_read_only() => Effect::Reads,
@@ -165,17 +165,17 @@ impl Found {
         }
     }
 
-    /// Models may call it; otherwise only pages of its server may.
+    /// Whether models may call it; otherwise only pages of its server may.
     pub fn is_for_model(&self) -> bool {
         is_for_model(&self.tool)
     }
 
-    /// Pages of its server may call it.
+    /// Whether pages of its server may call it.
     pub fn is_for_app(&self) -> bool {
         self.tool.ui.as_ref().is_none_or(|ui| ui.for_app)
     }
 
-    /// Hosts show a page for it.
+    /// Whether hosts show a page for it.
     pub fn has_page(&self) -> bool {
         self.tool.ui.as_ref().is_some_and(|ui| !ui.pages.is_empty())
     }
@@ -215,7 +215,7 @@ pub(super) fn with_own_pages(tool: Cow<'_, Tool>, server: &ServerName, resources
     Tool::parse(definition.freeze()).unwrap_or_else(|| tool.into_owned())
 }
 
-/// A member for the tool's `_meta`, and where it is put, unless the server has said something about it itself.
+/// A member for the tool's `_meta`, and where to insert it, unless the server has set that member itself.
 fn mark(tool: &Tool, key: &str, value: &str) -> Option<(Span, String)> {
     let definition = &tool.definition;
     let Some(meta) = Members::find(definition, &(0..definition.len()), "_meta") else {
@@ -230,7 +230,7 @@ fn mark(tool: &Tool, key: &str, value: &str) -> Option<(Span, String)> {
     Some((inside..inside, format!(r#""{key}":{value}{comma}"#)))
 }
 
-/// The server's own bytes, with nothing replaced but what must be.
+/// Writes the server's own bytes with these edits only.
 fn put_edited(out: &mut BytesMut, definition: &[u8], mut edits: Vec<(Span, String)>) {
     edits.sort_by_key(|(span, _)| span.start);
     let mut done = 0;

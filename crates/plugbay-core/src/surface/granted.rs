@@ -1,4 +1,4 @@
-//! What a caller sees that may use some tools only.
+//! The snapshot of a caller that may use only some tools.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Snapshot {
-    /// The same moment for a caller that may use these tools alone. A server of which it may use nothing is not
-    /// there at all.
+    /// The same snapshot for a caller that may use only these tools. A server of which it may use nothing is
+    /// missing altogether.
     #[must_use]
     pub fn granted(&self, grant: &ToolGrant) -> Self {
         let (catalog, layout) = narrowed(grant, &self.catalog, &self.layout);

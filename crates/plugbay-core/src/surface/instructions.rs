@@ -1,4 +1,4 @@
-//! What a model is told of the servers behind the gateway, in as few words as hosts let through.
+//! The instructions: what a model is told of the servers behind the gateway, as short as hosts require.
 
 use std::fmt::Write;
 
@@ -13,25 +13,26 @@ use crate::{
     wire::{Members, string_value},
 };
 
-/// Beside the three tools of activate mode, which are to cost next to nothing, however many servers there are.
+/// The longest instructions beside the three tools of activate mode, which are to cost next to nothing,
+/// however many servers there are.
 const LONGEST_BESIDE_SWITCHES: usize = 440;
 /// The same beside the two of code mode.
 const LONGEST_BESIDE_SCRIPTS: usize = 260;
-/// One server's line, as long as there is room for all; less if there are many.
+/// The possible lengths of one server's line: the longest that leaves room for all servers is taken.
 const LINES: [usize; 5] = [240, 160, 110, 80, SHORTEST_LINE];
 const SHORTEST_LINE: usize = 60;
 
-/// What the lines of problems may cost beside working servers, in bytes.
+/// The longest lines of problems beside working servers, in bytes: all together, and each.
 const LONGEST_PROBLEMS: usize = 900;
 const LONGEST_PROBLEM: usize = 400;
-/// What one server may tell of how to use it, in bytes.
+/// The longest that a server's own words on how to use it may be, in bytes.
 const LONGEST_WORDS: usize = 4096;
 const PROBLEMS: &str = "plugbay has a problem. Tell the user:";
 
 const SEVERAL: &str = "Several MCP servers behind one.";
 const ONE: &str = "One MCP server behind plugbay.";
 
-/// How tools are reached: of several servers, and of one.
+/// How tools are reached: with several servers, and with one.
 #[derive(Clone, Copy)]
 struct How {
     several: &'static str,
@@ -83,7 +84,7 @@ pub fn instructions(snapshot: &Snapshot, listing: Option<&Listing>, longest: usi
     if servers.is_empty() { problems } else { format!("{problems}{separator}{servers}") }
 }
 
-/// The problems that a model should tell its user, as far as there is room. The servers keep the most of it.
+/// The problems that a model should tell its user, as far as there is room: most of it is for the servers.
 fn problems(snapshot: &Snapshot, longest: usize) -> String {
     let urgent: Vec<_> = snapshot.layout.problems.iter().filter(|problem| problem.urgent).collect();
     let room = if is_blank(snapshot) { longest } else { LONGEST_PROBLEMS.min(longest / 2) };
@@ -94,7 +95,7 @@ fn problems(snapshot: &Snapshot, longest: usize) -> String {
     let mut text = PROBLEMS.to_owned();
     for problem in urgent {
         let line = shortened(&format!("\n- {}", one_line(&problem.to_string())), room.min(LONGEST_PROBLEM));
-        // Less than this says nothing.
+        // A shorter line says nothing.
         if line.len() < SHORTEST_LINE / 2 {
             break;
         }
@@ -139,8 +140,8 @@ fn of_servers(snapshot: &Snapshot, listing: Option<&Listing>, longest: usize) ->
     how + &lines
 }
 
-/// Everything that servers say, as they say it: a single server's words are all that a model gets. `None` if there is
-/// too little room to say something of each.
+/// All that servers say, in their own words: those of a single server are all that a model gets. `None` if
+/// there is too little room to say something about each.
 fn whole(snapshot: &Snapshot, how: How, longest: usize) -> Option<String> {
     let servers = snapshot.servers();
     let mut said = Vec::new();
@@ -173,7 +174,7 @@ fn whole(snapshot: &Snapshot, how: How, longest: usize) -> Option<String> {
     Some(how + &lines + &sections.collect::<String>())
 }
 
-/// The most that each may have, so that all fit: who needs less leaves the rest to the others.
+/// The most that each may have so that all fit: those that need less leave the rest to the others.
 fn fair_share(lengths: impl Iterator<Item = usize>, mut room: usize) -> usize {
     let mut lengths: Vec<usize> = lengths.collect();
     lengths.sort_unstable();
@@ -193,7 +194,7 @@ fn lines(servers: &[(ServerName, String)], room: usize) -> String {
     if let Some(lines) = all.find(|lines| lines.len() <= room) {
         return lines;
     }
-    // The more have a line, the longer it gets: the most that fit are found by halving.
+    // The more servers have a line, the longer the text: a binary search finds the most that fit.
     let (mut fitting, mut low, mut high) = (None, 0, servers.len());
     while low < high {
         let count = usize::midpoint(low, high);
@@ -207,7 +208,7 @@ fn lines(servers: &[(ServerName, String)], room: usize) -> String {
     fitting.unwrap_or_else(|| some_names(servers, room))
 }
 
-/// The first `count` in lines, all others by their names alone.
+/// The first `count` servers with a line each, all others by their names alone.
 fn listed(servers: &[(ServerName, String)], longest: usize, count: usize) -> String {
     let (mut text, mut names) = (String::new(), Vec::new());
     for (at, (server, purpose)) in servers.iter().enumerate() {
@@ -241,15 +242,15 @@ fn some_names(servers: &[(ServerName, String)], room: usize) -> String {
     text
 }
 
-/// What a server tells of how to use it, where the instructions of the gateway have no room for it: it comes with the
-/// server's tools.
+/// A server's own words on how to use it, if the instructions of the gateway have no room for them: they come
+/// with the server's tools.
 pub fn words_of(server: &ServerName, snapshot: &Snapshot) -> Option<String> {
     let text = snapshot.catalog.get(server)?.offer.instructions.as_deref()?.trim();
     let is_cut = without_headings(text).len() + server.as_str().len() > LINES[0];
     is_cut.then(|| format!("Instructions of {server}:\n{}", shortened(text, LONGEST_WORDS)))
 }
 
-/// Its instructions, or what it calls itself, or those of its tools that may be used.
+/// What a server is for: its instructions, or what it calls itself, or those of its tools that may be used.
 pub(super) fn purpose(offer: &Offer, tools: impl FnOnce() -> Vec<String>) -> String {
     let instructions = offer.instructions.as_deref().map(without_headings).filter(|text| !text.is_empty());
     instructions
@@ -258,7 +259,7 @@ pub(super) fn purpose(offer: &Offer, tools: impl FnOnce() -> Vec<String>) -> Str
         .unwrap_or_else(|| tools().join(", "))
 }
 
-/// What a server says of itself, the most telling first.
+/// What a server says of itself, the most informative first.
 pub(super) fn own_words(offer: &Offer) -> impl Iterator<Item = String> {
     let first = |text: &String| first_sentence(&without_headings(text));
     let instructions = offer.instructions.as_ref().map(first).filter(|text| !text.is_empty());
@@ -271,7 +272,7 @@ fn told(offer: &Offer, key: &str) -> Option<String> {
     Some(one_line(&string_value(&info[span])?)).filter(|text| !text.is_empty())
 }
 
-/// A heading only says again whose words these are.
+/// The text without headings: they only repeat whose words these are.
 fn without_headings(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     one_line(&lines.collect::<Vec<_>>().join(" "))
@@ -281,7 +282,7 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Cut at the end of a sentence or a line if there is one in time, else at a word, else anywhere.
+/// The text cut at the end of a sentence or line if there is one late enough, else at a word or anywhere.
 pub(super) fn shortened(text: &str, room: usize) -> String {
     if text.len() <= room {
         return text.to_owned();
@@ -289,7 +290,7 @@ pub(super) fn shortened(text: &str, room: usize) -> String {
     let Some(room) = room.checked_sub("…".len()) else { return String::new() };
     let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let cut = &text[..end];
-    // A short line ends with its first sentence, if need be; of a long text no more is lost than must be.
+    // A short line may end with its first sentence; of a long text as little as possible is lost.
     let early = if room < LINES[0] * 2 { room / 4 } else { room / 5 * 4 };
     let sentence = [". ", ".\n", "\n", "。"].into_iter().filter_map(|mark| {
         let behind = cut.rfind(mark)? + mark.trim_end().len();

@@ -19,12 +19,12 @@ use crate::{
     tokens::Cost,
 };
 
-/// [`Names`], made when they are first needed: to open a session takes no look at any tool. Who comes meanwhile waits.
+/// [`Names`], made when first needed: opening a session reads no tool. Others that need them then wait.
 #[derive(Debug, Default)]
 pub struct LazyNames {
     made: OnceLock<Names>,
     parts: Parts,
-    /// Those of an earlier catalog by the same rules, until these are made.
+    /// The names of an earlier catalog by the same rules, until these are made.
     before: Mutex<Option<Arc<Self>>>,
 }
 
@@ -62,23 +62,23 @@ impl LazyNames {
         self.made.get()
     }
 
-    /// The tools of servers that have no mode of their own: how many, and about what they cost a model together. Those
-    /// for apps alone are kept from models by hosts.
+    /// The tools of servers that have no mode of their own: how many, and roughly what they cost a model
+    /// together. Tools for apps only do not count: hosts keep them from models.
     pub fn undecided(&self) -> Cost {
         self.parts.undecided_by_size().unwrap_or_else(|| Names::undecided(self))
     }
 
-    /// At most so many tools have names.
+    /// An upper limit of how many tools have names.
     pub(super) fn at_most(&self) -> usize {
         self.parts.catalog.iter().map(|(_, entry)| entry.offer.tools.len()).sum()
     }
 
-    /// Their definitions have at most so many bytes.
+    /// An upper limit of the bytes of their definitions.
     pub(super) fn bytes_at_most(&self) -> usize {
         self.parts.catalog.iter().map(|(_, entry)| entry.offer.tools.bytes()).sum()
     }
 
-    /// The first of the own names of those tools of a server that models may call, in the order of [`Names`]. Other
+    /// The own names of a server's first tools that models may call, in the order of [`Names`]. Other
     /// servers' tools need no names for that, unless this server's depend on them.
     pub(super) fn first_own_names(&self, server: &ServerName) -> Vec<String> {
         match self.parts.named_as_listed(server) {
@@ -91,7 +91,7 @@ impl LazyNames {
         }
     }
 
-    /// The summary of a server: of those tools that models may call.
+    /// The summary of a server's tools that models may call.
     pub(super) fn summary(&self, server: &ServerName) -> Cow<'_, str> {
         match self.parts.named_as_listed(server) {
             Some((tools, policy)) if *policy == Policy::default() => Cow::Borrowed(tools.summary()),
@@ -109,8 +109,8 @@ impl LazyNames {
 }
 
 impl Parts {
-    /// The tools of a server and which of them may be called, if each has its own name behind the server's: such names
-    /// stand in the order of the list, and are nobody else's.
+    /// The tools of a server and which of them may be called, if each is named by its own name after the
+    /// server's. Such names stand in the order of the list, and no other tool has them.
     fn named_as_listed(&self, server: &ServerName) -> Option<(&Tools, &Policy)> {
         let tools = &self.catalog.get(server)?.offer.tools;
         let exposure = self.exposure(server);
@@ -120,13 +120,13 @@ impl Parts {
         (as_listed && !tools.have_ui()).then_some((tools, &exposure.policy))
     }
 
-    /// All servers in the order of the catalog, if that is so with each.
+    /// All servers in the order of the catalog, if each is named as listed.
     pub(super) fn servers_named_as_listed(&self) -> Option<Vec<(&ServerName, &Tools, &Exposure)>> {
         let server = |(server, _)| Some((server, self.named_as_listed(server)?.0, self.exposure(server)));
         self.catalog.iter().map(server).collect()
     }
 
-    /// Whether a server has the same tools here, and appears in the same way.
+    /// Whether a server has the same tools here and the same exposure.
     pub(super) fn has_same(&self, server: &ServerName, tools: &Tools, exposure: &Exposure) -> bool {
         let here = self.catalog.get(server).map(|entry| &entry.offer.tools);
         here.is_some_and(|here| here.are_those(tools)) && self.exposure(server) == exposure
@@ -140,7 +140,7 @@ impl Parts {
         exposure(&self.layout, server)
     }
 
-    /// The cost of many tools, if it follows from the sizes of their lists.
+    /// The cost of many tools, if the sizes of their lists are enough to tell it.
     fn undecided_by_size(&self) -> Option<Cost> {
         let (mut tools, mut bytes) = (0, 0);
         for (server, entry) in self.catalog.iter() {
@@ -160,7 +160,7 @@ impl Parts {
     }
 }
 
-/// How a server appears.
+/// The exposure of a server.
 pub(super) fn exposure<'a>(layout: &'a Layout, server: &ServerName) -> &'a Exposure {
     static PLAIN: LazyLock<Exposure> = LazyLock::new(Exposure::default);
     layout.exposures.get(server).unwrap_or(&PLAIN)

@@ -28,7 +28,7 @@ pub struct View {
     /// How servers are shown that have no mode of their own.
     pub mode: Mode,
     pub active: Active,
-    /// What had been used most when the conversation began.
+    /// The tools that had been used most when the conversation began.
     pub learned: Arc<Learned>,
     /// The host does not list again when it is told to: what is activated is called through another tool.
     pub deaf: bool,
@@ -53,7 +53,7 @@ pub struct View {
 pub struct Listing {
     /// A JSON array of definitions.
     pub tools: Bytes,
-    /// The same of prompts.
+    /// A JSON array of prompts.
     pub prompts: Bytes,
     /// A language model runs agent runs for this host.
     pub agents: bool,
@@ -61,7 +61,7 @@ pub struct Listing {
     /// Those of the gateway's own tools that can be called.
     own: Vec<BuiltinTool>,
     own_prompts: Vec<BuiltinPrompt>,
-    /// There is a skill of the gateway's own: the host sees tools that it is about.
+    /// The gateway's own skill is offered: the host sees tools that it is about.
     own_skill: bool,
     /// The servers that are shown as one tool.
     suites: BTreeMap<String, ServerName>,
@@ -69,7 +69,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// In the order of names, so that equal catalogs give equal bytes.
+    /// Writes the tools in the order of names, so that equal catalogs give equal bytes.
     pub(super) fn new(names: &Arc<LazyNames>, snapshot: &Snapshot, view: &View) -> Self {
         let Snapshot { catalog, layout, resources, .. } = snapshot;
         let families = Families::of(snapshot, view);
@@ -116,7 +116,7 @@ impl Listing {
             return Plan::Suite(server);
         }
         if name.len() > size_limit::NAME {
-            return Plan::Unknown { nearest: Vec::new() }; // no list has it, and to compare it with patterns takes long
+            return Plan::Unknown { nearest: Vec::new() }; // no list has it, and comparing it with patterns takes long
         }
         match self.names.target(name) {
             Some(target) => Plan::Forward(target),
@@ -128,7 +128,7 @@ impl Listing {
         self.own_prompts.iter().find(|prompt| prompt.name() == name).copied()
     }
 
-    /// Whether there are prompts besides those of servers.
+    /// Whether there are prompts of the gateway's own.
     pub fn has_own_prompts(&self) -> bool {
         !self.own_prompts.is_empty()
     }
@@ -137,12 +137,12 @@ impl Listing {
         self.own_skill
     }
 
-    /// Whether tools are there that have to be searched for.
+    /// Whether there are tools that have to be searched for.
     pub fn is_searchable(&self) -> bool {
         self.families.search
     }
 
-    /// Whether tools that were found are called by scripts only.
+    /// Whether only scripts can call tools that were found.
     pub fn is_for_scripts(&self) -> bool {
         self.families.only_code
     }
@@ -157,7 +157,7 @@ impl Listing {
         !self.suites.is_empty()
     }
 
-    /// The servers that are, by the names of their tools.
+    /// The servers that are shown as one tool each, by the names of those tools.
     pub fn suites(&self) -> impl Iterator<Item = (&str, &ServerName)> {
         self.suites.iter().map(|(exposed, server)| (exposed.as_str(), server))
     }
@@ -168,13 +168,13 @@ impl Listing {
     }
 }
 
-/// The user wants every tool passed through, and nothing of ours beside them.
+/// Whether the user wants every tool passed through, and no tool of ours beside them.
 fn is_plain(layout: &Layout) -> bool {
     let all = |exposure: &Exposure| exposure.mode.is_none_or(|mode| mode == Mode::All);
     layout.mode == Some(Mode::All) && layout.exposures.values().all(all)
 }
 
-/// A name that something else has already is given up for one that only this server can have.
+/// The suites by name. If a name is taken already, the suite gets one that only its server can have.
 fn suites(snapshot: &Snapshot, view: &View, names: &LazyNames) -> BTreeMap<String, ServerName> {
     let servers = snapshot.servers().into_iter();
     let servers = servers.filter(|server| snapshot.mode_of(server, view) == Mode::Suite);
@@ -200,7 +200,7 @@ fn suites(snapshot: &Snapshot, view: &View, names: &LazyNames) -> BTreeMap<Strin
     suites
 }
 
-/// Whether a tool could have this name: those with a server in front have a joint.
+/// Whether a tool could have this name: names with a server in front contain a joint.
 fn may_be_of_tool(name: &str, snapshot: &Snapshot) -> bool {
     let has_no_prefix = |exposure: &Exposure| exposure.bare || exposure.remote;
     name::split(name).is_some() || snapshot.layout.exposures.values().any(has_no_prefix)
@@ -241,20 +241,20 @@ impl View {
         }
     }
 
-    /// What was pinned or switched on was not meant to be hidden again by the host.
+    /// Whether the host is asked not to hide the tool: it was pinned or switched on to be in sight.
     fn keeps_in_sight(&self, found: &Found) -> bool {
         let switched_on = self.mode_for(found.mode) == Mode::Activate;
         self.defers && (self.pins(found) || switched_on)
     }
 
-    /// Listed in every mode: by the user's word, or because it was used so much.
+    /// Whether the tool is listed in every mode: because the user wants it, or because it was used so much.
     pub fn pins(&self, found: &Found) -> bool {
         let Target { server, tool, .. } = &found.target;
         found.pinned || self.learned.get(server).is_some_and(|tools| tools.contains(tool))
     }
 
-    /// Whether the host could be shown tools of servers one by one. In most modes it is not, and their names need not
-    /// be known.
+    /// Whether the host could be shown tools of servers one by one. In most modes it is not, so their names
+    /// need not be known.
     fn may_show_any(&self, snapshot: &Snapshot) -> bool {
         let plain = Exposure::default();
         snapshot.catalog.iter().any(|(server, entry)| {
@@ -289,7 +289,7 @@ impl View {
 struct Families {
     /// Tools have to be searched for.
     search: bool,
-    /// Those that are found are called by scripts only.
+    /// Only scripts call the tools that are found.
     only_code: bool,
     activate: bool,
     /// The host's model is shown the tool that runs scripts.
@@ -319,7 +319,7 @@ impl Families {
         !self.search && !self.activate && !self.code
     }
 
-    /// Those that are shown; the others are for whoever asks for them in the configuration.
+    /// The own tools that are listed; the others are listed only if the configuration asks for them.
     fn listed(self, snapshot: &Snapshot, view: &View) -> Vec<BuiltinTool> {
         let layout = &snapshot.layout;
         let mut listed = Vec::new();
@@ -338,7 +338,7 @@ impl Families {
         if self.search && layout.admin_tools {
             listed.extend([BuiltinTool::Status, BuiltinTool::Refresh]);
         }
-        // What is only for some servers is shown with each of them.
+        // If agents are for some servers only, their tool is shown with each of those.
         let for_all = view.agents && layout.agent_servers.is_none() && !notice::is_blank(snapshot);
         listed.extend(for_all.then_some(BuiltinTool::NaturalLanguage));
         let outlines =
@@ -347,8 +347,9 @@ impl Families {
         listed
     }
 
-    /// What is not shown costs nothing, and whoever knows of it may use it: tools can be found and called, and the
-    /// gateway looked at, in every mode. Switching is for what is not always in sight.
+    /// The own tools that can be called. A tool that is not listed costs nothing, and a model that knows of
+    /// it may use it: in every mode tools can be found and called, and the gateway looked at. Switching is
+    /// for tools that are not always in sight.
     fn callable(self, layout: &Layout) -> Vec<BuiltinTool> {
         let mut callable = vec![
             BuiltinTool::Overview,
@@ -364,7 +365,7 @@ impl Families {
             callable.extend([BuiltinTool::Activate, BuiltinTool::Deactivate]);
         }
         callable.extend((self.code || layout.settings.code.offered).then_some(BuiltinTool::RunCode));
-        // Whose host cannot have it is told why.
+        // A caller whose host cannot have it is told why.
         callable.extend((layout.agents != AgentAccess::Nobody).then_some(BuiltinTool::NaturalLanguage));
         callable
     }
@@ -377,13 +378,13 @@ pub(super) struct Listings(Mutex<HashMap<View, Kept>>);
 #[derive(Debug)]
 struct Kept {
     listing: Arc<Listing>,
-    /// For so many snapshots in a row it was made in advance, and no host asked for it.
+    /// For how many snapshots in a row it was made in advance, and no host asked for it.
     unasked: u8,
 }
 
-/// Beyond that, they are made anew: nobody shall fill our memory by switching things on and off.
+/// With more listings than this, all are made anew: switching tools on and off must not fill our memory.
 const KEPT: usize = 64;
-/// A listing that no host has asked for at so many snapshots is not made in advance any more.
+/// After this many snapshots at which no host asked for a listing, it is no longer made in advance.
 const UNASKED: u8 = 8;
 
 impl Listings {
@@ -401,14 +402,14 @@ impl Listings {
         listing
     }
 
-    /// The views that hosts may ask for again, and for how many snapshots none has.
+    /// The views that hosts may ask for again, and for how many snapshots no host has.
     pub(super) fn views(&self) -> Vec<(View, u8)> {
         let kept = self.lock();
         let wanted = kept.iter().filter(|(_, kept)| kept.unasked < UNASKED);
         wanted.map(|(view, kept)| (view.clone(), kept.unasked)).collect()
     }
 
-    /// A listing was made before a host has asked for it, as the one before was for so many snapshots.
+    /// Notes that a listing was made before a host asked for it, after `unasked` other snapshots like that.
     pub(super) fn made_in_advance(&self, view: &View, unasked: u8) {
         if let Some(kept) = self.lock().get_mut(view) {
             kept.unasked = unasked + 1;

@@ -66,7 +66,7 @@ use crate::{
     profile::Profiles,
 };
 
-/// Everything a session needs to answer from, at one moment.
+/// Everything that a session answers from, at one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub catalog: Arc<Catalog>,
@@ -74,7 +74,7 @@ pub struct Snapshot {
     pub names: Arc<LazyNames>,
     pub resources: Arc<Resources>,
     pub tool_index: Arc<ToolIndex>,
-    /// As the host sees it that this was made for.
+    /// The listing of the host that this was made for.
     pub listing: Arc<Listing>,
     /// Every server has listed its items or failed, now or in an earlier run: nothing is gained by waiting.
     pub settled: bool,
@@ -84,21 +84,21 @@ pub struct Snapshot {
     by_host: Arc<ByHost>,
 }
 
-/// How the user wants servers to appear.
+/// The user's configuration of how servers appear.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// In the mode that fits the host, if there is none here.
+    /// `None`: the mode that fits the host.
     pub mode: Option<Mode>,
     pub exposures: BTreeMap<ServerName, Exposure>,
     pub name_limit: usize,
-    /// Search mode also shows its tools for looking after servers.
+    /// Search mode also shows the tools that administer servers.
     pub admin_tools: bool,
-    /// Tools that only read are called by a tool that only reads.
+    /// Tools that only read are called through an own tool that only reads.
     pub split: bool,
-    /// What is known of hosts.
+    /// The profiles of hosts.
     pub hosts: Profiles,
     pub agents: AgentAccess,
-    /// Whose tools agent runs may use, if not everybody's.
+    /// The servers whose tools agent runs may use; `None`: all.
     pub agent_servers: Option<BTreeSet<ServerName>>,
     pub settings: LiveSettings,
     /// The gateway's own skill.
@@ -114,10 +114,10 @@ impl Layout {
     }
 }
 
-/// Tools that were used most, by their servers' own names: listed as those are that the user has pinned.
+/// The tools that were used most, by their servers' own names: listed like those that the user pinned.
 pub type Learned = BTreeMap<ServerName, BTreeSet<String>>;
 
-/// For whom a language model runs agent runs.
+/// The hosts for which a language model runs agent runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AgentAccess {
     #[default]
@@ -127,17 +127,17 @@ pub enum AgentAccess {
     Lenders,
 }
 
-/// What is to be done with a `tools/call`.
+/// What to do with a `tools/call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan<'a> {
     Forward(Cow<'a, Target>),
     Builtin(BuiltinTool),
-    /// One of a server's tools, or what there is.
+    /// A call of one of a server's tools, or the list of them.
     Suite(&'a ServerName),
     Unknown {
         nearest: Vec<&'a str>,
     },
-    /// Several servers may have a tool of this name, and nothing tells whose is meant.
+    /// Several servers may have a tool of this name, and it is unclear whose is meant.
     Ambiguous {
         candidates: Vec<&'a str>,
     },
@@ -148,7 +148,7 @@ impl Snapshot {
         Self::made(catalog, layout, settled, None)
     }
 
-    /// Another catalog, of which parts may be the same as here: what was made of those is kept.
+    /// The snapshot of another catalog. Parts of it may be the same as here: what was made of those is kept.
     #[must_use]
     pub fn followed_by(&self, catalog: Arc<Catalog>, layout: Arc<Layout>, settled: bool) -> Self {
         Self::made(catalog, layout, settled, Some(self))
@@ -179,7 +179,7 @@ impl Snapshot {
         .seen_at_first()
     }
 
-    /// Servers have what they had; some may have failed, or recovered.
+    /// The same lists after some servers may have failed or recovered.
     #[must_use]
     pub fn with_states_of(&self, catalog: Arc<Catalog>, settled: bool) -> Self {
         let same = self.catalog.has_same_failures(&catalog);
@@ -188,8 +188,8 @@ impl Snapshot {
         Self { catalog, settled, listings, by_host, ..self.clone() }.seen_at_first()
     }
 
-    /// As every host sees it, if the mode does not depend on the host; else nothing is written yet, but names lead
-    /// where they lead.
+    /// The snapshot as every host sees it, if the mode does not depend on the host. Else no list is written
+    /// yet, but names can be looked up.
     fn seen_at_first(self) -> Self {
         match self.layout.mode {
             Some(mode) => self.seen_by(&View::in_mode(mode)),
@@ -197,7 +197,7 @@ impl Snapshot {
         }
     }
 
-    /// The same moment, as another host sees it.
+    /// The same snapshot, as another host sees it.
     #[must_use]
     pub fn seen_by(&self, view: &View) -> Self {
         let (rules, parts) = (self.rules_for(view), (&self.catalog, &self.layout, &self.resources));
@@ -211,14 +211,15 @@ impl Snapshot {
         NameRules { limit, identifiers: view.identifiers }
     }
 
-    /// What a `tools/call` of this name means, if nothing is known of the pages that the host shows.
+    /// What a `tools/call` of this name means, if it is unknown which pages the host shows.
     pub fn plan(&self, name: &str) -> Plan<'_> {
         self.plan_beside(name, BTreeSet::new)
     }
 
-    /// What a `tools/call` of this name means. The own name of a tool is enough if no other tool has it: pages of a
-    /// server know no other, a remote shows `web_search` as `web__web_search`, and prompts may name it as it was before.
-    /// If several servers have it, it is that of the only one among `open`, the servers whose pages the host may show.
+    /// What a `tools/call` of this name means. A tool's own name is enough if no other tool has it: pages of
+    /// a server know no other, a remote shows `web_search` as `web__web_search`, and prompts may use an
+    /// earlier name. If several servers have it, the only one of them in `open` is meant: the servers whose
+    /// pages the host may show.
     pub fn plan_beside(&self, name: &str, open: impl FnOnce() -> BTreeSet<ServerName>) -> Plan<'_> {
         let plan = self.listing.plan(name);
         // Another server may still list the same tool.
@@ -234,7 +235,7 @@ impl Snapshot {
         }
         let open = open();
         let is_open = |found: &&&Found| open.contains(&found.target.server);
-        // The page of a server that has such a tool, but may not call it, means no other server's.
+        // A page whose own server has such a tool, but may not call it, does not mean another server's.
         let is_hidden = |server: &ServerName| {
             let has_it = self.catalog.get(server).is_some_and(|entry| entry.offer.tool(name).is_some());
             has_it && candidates.iter().all(|found| found.target.server != *server)
@@ -251,8 +252,8 @@ impl Snapshot {
         }
     }
 
-    /// The tools that can be called by this own name, without their servers in front: those that pages may call, and
-    /// those that have no prefix.
+    /// The tools that can be called by this own name, without a server in front: those that pages may call,
+    /// and those that have no prefix.
     fn callable_by_own_name(&self, name: &str) -> Vec<&Found> {
         let mut named = self.names.own_named(name);
         named.retain(|found| {
@@ -263,8 +264,9 @@ impl Snapshot {
         named
     }
 
-    /// The tool that `execute_tool` calls by a name. A server that never listed its tools gets the call itself: if it is
-    /// broken the caller learns why. Where a server is given, no tool of another is meant.
+    /// The tool that `execute_tool` calls by a name. A call to a server that never listed its tools is
+    /// forwarded: if the server is broken, the caller learns why. If `server` is given, no tool of another is
+    /// meant.
     pub fn executable(&self, name: &str, server: Option<&str>) -> Option<ResolvedTool<Callable<'_>>> {
         if let Some(found) = self.names.meant(name, server) {
             return found.is_for_model().then(|| found.resolved(true));
@@ -290,14 +292,14 @@ impl Snapshot {
         Some(found.resolved(false))
     }
 
-    /// Nothing that hosts see lies between the two.
+    /// Whether nothing that hosts see differs between the two.
     pub fn is_same_moment(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.catalog, &other.catalog)
             && Arc::ptr_eq(&self.layout, &other.layout)
             && self.settled == other.settled
     }
 
-    /// Nothing that a server may still tell would change the list of tools: what it has will not be listed.
+    /// Whether the list of tools is final: tools of servers that have not listed yet would not appear in it.
     pub fn is_complete(&self, view: &View) -> bool {
         let is_known = |server| self.catalog.get(server).is_some() || self.catalog.failure(server).is_some();
         let stays_hidden = |(server, exposure): (&ServerName, &Exposure)| {
@@ -319,7 +321,7 @@ impl Snapshot {
         known.chain(self.layout.exposures.keys()).cloned().collect()
     }
 
-    /// How a server is shown as one tool.
+    /// The settings of a server's suite.
     fn suite(&self, server: &ServerName) -> Suite {
         self.layout.exposures.get(server).map(|exposure| exposure.suite.clone()).unwrap_or_default()
     }
@@ -328,13 +330,13 @@ impl Snapshot {
         view.mode_for(self.layout.exposures.get(server).and_then(|exposure| exposure.mode))
     }
 
-    /// Hosts count on a warm server: in mode `activate` its tools appear at once.
+    /// Whether hosts count on a warm server: in mode `activate` its tools appear at once.
     pub fn promises_warmth(&self, server: &ServerName) -> bool {
         let mode = self.layout.exposures.get(server).and_then(|exposure| exposure.mode).or(self.layout.mode);
         mode == Some(Mode::Activate)
     }
 
-    /// Whether there is such a server, connected before or not.
+    /// Whether there is such a server, whether it has been connected before or not.
     pub fn knows(&self, server: &ServerName) -> bool {
         self.catalog.get(server).is_some() || self.layout.exposures.contains_key(server)
     }

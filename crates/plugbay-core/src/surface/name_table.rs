@@ -19,22 +19,22 @@ use crate::{
     policy::Policy,
 };
 
-/// From so many tools on, servers have blocks of their own: before, to look a name up in one block takes less time.
+/// From this many tools on, servers have blocks of their own: with fewer, a lookup in one block is faster.
 const MANY: usize = 5_000;
 
-/// All tools that have a name. A place is a number in the order of exposed names; the number of a tool is its place among
-/// those tools of its server that models may call, in the order of the catalog.
+/// All tools that have a name. A tool's place is its position in the order of exposed names. Its number is
+/// its position among those tools of its server that models may call, in the order of the catalog.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NameTable {
-    /// In the order of exposed names.
+    /// The blocks in the order of exposed names.
     blocks: Vec<PlacedBlock>,
     /// The block of each server; empty if one block has the tools of all.
     by_server: HashMap<ServerName, usize>,
     numbers: Numbers,
 }
 
-/// The places of the tools of each server, by their numbers; of a tool that got no name there is none. A server with a block
-/// of its own has none of these: in a block numbers are places.
+/// The places of each server's tools, by the tools' numbers; `None` for a tool that got no name. A server
+/// with a block of its own is not in here: in its block numbers are places.
 pub(super) type Numbers = HashMap<ServerName, Vec<Option<u32>>>;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ struct PlacedBlock {
 /// Tools in the order of their exposed names. Those of a server that has a block of its own are made when one of them is
 /// first needed.
 struct Block {
-    /// So many tools it has, unless they turn out to be damaged where they were remembered.
+    /// The number of its tools, unless the stored tools turn out to be damaged.
     count: u32,
     made: OnceLock<NamedTools>,
     source: Option<BlockSource>,
@@ -86,7 +86,7 @@ impl Block {
         &self.made().tools
     }
 
-    /// Whether whoever needs these tools first has them in a moment.
+    /// Whether these tools can be made at their first use, because that takes only a moment.
     fn can_wait(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.tools.can_wait(&source.server))
     }
@@ -127,7 +127,7 @@ impl BlockSource {
         self.tools.names().iter().filter(|name| policy.may(name)).count()
     }
 
-    /// The tools that may be called, each with its own name behind the server's.
+    /// The tools that may be called, each named by its own name after the server's.
     fn named(&self) -> NamedTools {
         let (server, exposure) = (&self.server, self.exposure());
         let allowed = self.tools.iter().filter(|tool| exposure.policy.may(&tool.name));
@@ -170,7 +170,7 @@ impl NameTable {
             let block = kept.map_or_else(make, |kept| Some(Arc::clone(kept)))?;
             blocks.push((name::before(server), server, block));
         }
-        // No such beginning begins with another, so names stand in this order too.
+        // None of these prefixes begins with another, so names stand in this order too.
         blocks.sort_by(|a, b| a.0.cmp(&b.0));
         let mut start = 0;
         let mut table = Self::default();
@@ -283,7 +283,8 @@ mod tests {
         Arc::new(Layout { name_limit: 64, ..Layout::default() })
     }
 
-    /// `a__t1` stands behind `a-b__t1`, although `a` stands before `a-b`; two servers have no tools.
+    /// A snapshot in which `a__t1` stands after `a-b__t1`, although `a` stands before `a-b`; two servers have
+    /// no tools.
     fn large() -> Snapshot {
         let servers = [("a", MANY), ("a-", 0), ("a-b", 30), ("b", 20), ("z", 0)];
         let catalog = servers
@@ -337,7 +338,7 @@ mod tests {
         let before = large();
         assert_eq!(before.names.len(), MANY + 50);
         let catalog = Arc::new(before.catalog.apply(listed("b", 21)));
-        // One that nobody used lies between.
+        // Between the two lies a snapshot that nobody used.
         let between = before.followed_by(Arc::clone(&catalog), layout(), false);
         let after = between.followed_by(Arc::clone(&catalog), layout(), true);
         assert!(Arc::ptr_eq(block(&before, "a"), block(&after, "a")));

@@ -25,16 +25,16 @@ use crate::{
     tokens::Cost,
 };
 
-/// What names lead to.
+/// All names, and the tools that they lead to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// In the order of exposed names, so that equal catalogs give equal bytes.
+    /// The tools in the order of exposed names, so that equal catalogs give equal bytes.
     pub(super) table: NameTable,
     /// Exposed names that two tools wanted; neither got it.
     pub collisions: Vec<String>,
-    /// Bare names that did not say clearly whose tool is meant; those tools have their server's name.
+    /// Bare names that left unclear whose tool is meant; those tools got their server's name in front.
     pub ambiguous: Vec<String>,
-    /// Names of remote tools that a local tool has; the remote ones have their remote's name in front.
+    /// Names of remote tools that a local tool has too; the remote tools got their remote's name in front.
     pub shadowed: Vec<String>,
     /// The names of every server, whether it has listed its tools or not.
     pub prefixes: Arc<ServerPrefixes>,
@@ -45,12 +45,12 @@ pub struct Names {
     unlisted_remotes: Vec<ServerName>,
     undecided: OnceLock<Cost>,
     list: OnceLock<ToolList>,
-    /// Where the tools of each server stand, if not in a block of its own.
+    /// The places of each server's tools, if it has no block of its own.
     by_server: OnceLock<BTreeMap<ServerName, Vec<u32>>>,
 }
 
 impl Names {
-    /// `before` are names by the same rules, and of what they were made.
+    /// `before`: earlier names by the same rules, and what they were made of.
     pub(super) fn new(parts: &Parts, before: Option<(&Self, &Parts)>) -> Self {
         let Parts { catalog, layout, .. } = parts;
         let servers = all_servers(catalog, layout);
@@ -114,7 +114,7 @@ impl Names {
         self.table.iter()
     }
 
-    /// Those that models may call.
+    /// The tools that models may call.
     pub fn for_model(&self) -> impl Iterator<Item = &Found> {
         self.iter().filter(|found| found.is_for_model())
     }
@@ -127,7 +127,7 @@ impl Names {
         self.len() == 0
     }
 
-    /// How many tools each server has. In a large catalog that takes no look at any tool.
+    /// How many tools each server has. In a large catalog no tool has to be read for that.
     pub fn counts(&self) -> BTreeMap<&ServerName, usize> {
         self.table.counts().unwrap_or_else(|| {
             let mut counts = BTreeMap::new();
@@ -138,12 +138,13 @@ impl Names {
         })
     }
 
-    /// Makes the names of a server that are made when they are first needed.
+    /// Makes the names of a server in advance that are else made at their first use.
     pub fn prepare(&self, server: &ServerName) {
         let _ = self.table.of(server);
     }
 
-    /// Makes what was made of the names of an earlier catalog: else the next request that needs it would wait for it.
+    /// Makes the same parts as for an earlier catalog: else the next request that needs one would wait for
+    /// it.
     pub(super) fn prepare_like(&self, before: &Self) {
         self.table.prepare_like(&before.table);
         if before.spellings.are_made() {
@@ -160,7 +161,7 @@ impl Names {
         }
     }
 
-    /// All of them as one document, written once.
+    /// All tools as one document, written once.
     pub fn list(&self) -> &ToolList {
         self.list.get_or_init(|| ToolList::of(self.iter()))
     }
@@ -182,20 +183,20 @@ impl Names {
         })
     }
 
-    /// Those of them that models may call.
+    /// The tools of one server that models may call.
     pub fn for_model_of<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a Found> {
         self.of(server).filter(|found| found.is_for_model())
     }
 
-    /// The tool that is meant by a name, of a server if that was given apart from it.
+    /// The tool that is meant by a name; of this server, if it was given separately.
     pub fn meant(&self, name: &str, server: Option<&str>) -> Option<&Found> {
         let is_of = |found: &&Found| server.is_none_or(|server| found.target.server.as_str() == server);
         let own = || self.iter().filter(is_of).find(|found| server.is_some() && found.target.tool == name);
         self.get(name).filter(is_of).or_else(own)
     }
 
-    /// The tools of servers that have no mode of their own: how many, and about what they cost a model together. Those
-    /// for apps alone are kept from models by hosts.
+    /// The tools of servers that have no mode of their own: how many, and roughly what they cost a model
+    /// together. Tools for apps only do not count: hosts keep them from models.
     pub fn undecided(&self) -> Cost {
         *self.undecided.get_or_init(|| {
             let tools = self.iter().filter(|found| found.mode.is_none() && found.is_for_model());
@@ -203,8 +204,8 @@ impl Names {
         })
     }
 
-    /// The tool that a name leads to. A call to a configured server that has never listed its tools goes there
-    /// all the same: it may know the tool, and if it is broken the caller learns why.
+    /// The tool that a name leads to. A call to a configured server that has never listed its tools is
+    /// forwarded too: the server may know the tool, and if it is broken the caller learns why.
     pub fn target(&self, name: &str) -> Option<Cow<'_, Target>> {
         let known = self.get(name).map(|found| Cow::Borrowed(&found.target));
         known.or_else(|| self.unlisted_target(name).map(Cow::Owned))
@@ -235,14 +236,14 @@ impl Names {
         (!self.prefixes.claim(only, name)).then(|| (only.clone(), name))
     }
 
-    /// The names that are most like one that is not there, of tools that models may call.
+    /// The names most like one that does not exist, of tools that models may call.
     pub fn nearest(&self, name: &str) -> Vec<&str> {
         name::nearest(name, self.for_model().map(|found| found.exposed.as_str()))
     }
 }
 
-/// Every tool that may be called, with how its server appears: those for models are numbered by this order, whatever
-/// they are called.
+/// Every tool that may be called, with its server's exposure. The tools for models are numbered in this
+/// order, whatever their names.
 pub(super) fn allowed<'a>(
     catalog: &'a Catalog,
     layout: &'a Layout,
@@ -259,26 +260,26 @@ pub(super) fn is_for_model(tool: &Tool) -> bool {
     tool.ui.as_ref().is_none_or(|ui| ui.for_model)
 }
 
-/// What a host demands of the names of tools.
+/// A host's rules for the names of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NameRules {
     pub(super) limit: usize,
-    /// They are names of functions.
+    /// Names must be identifiers of functions.
     pub(super) identifiers: bool,
 }
 
-/// The names by one set of rules, and what finds tools under them.
+/// The names by one set of rules, and the index that finds tools under these names.
 #[derive(Debug, Clone)]
 pub(super) struct LimitedNames {
     pub(super) names: Arc<LazyNames>,
     pub(super) tool_index: Arc<ToolIndex>,
 }
 
-/// Hosts differ in what a name may be; there are few such rules, and each has names of its own.
+/// The names by each set of rules. Hosts differ in what a name may be, but there are few such rules.
 #[derive(Debug, Default)]
 pub(super) struct NamesByRules {
     made: Mutex<BTreeMap<NameRules, LimitedNames>>,
-    /// Those of an earlier catalog, whose parts may still be right.
+    /// The names of an earlier catalog, whose parts may still be right.
     before: BTreeMap<NameRules, Arc<LazyNames>>,
 }
 
@@ -320,7 +321,7 @@ impl NamesByRules {
     }
 }
 
-/// A tool on its way to its name.
+/// A tool while its name is being decided.
 struct NamedTool {
     found: Found,
     /// Its name with its server's in front.
@@ -361,8 +362,8 @@ impl NamedTool {
     }
 }
 
-/// Gives remote tools their full names where a local tool has the name, or where the name reads like one of a local
-/// server: a remote must not be able to take a local tool's calls. Returns the names given up.
+/// Gives remote tools their full names if a local tool has the name, or if the name reads like one of a local
+/// server's: a remote must not be able to take a local tool's calls. Returns the names given up.
 fn give_way_to_local(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<String> {
     if !shown.iter().any(|one| one.remote) {
         return Vec::new();
@@ -379,8 +380,9 @@ fn give_way_to_local(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<S
     shadowed
 }
 
-/// Gives bare tools their full names where two servers want the same one, however it is written, or where the name reads
-/// like a tool of another server: a server must not be able to take another's calls. Returns the names given up.
+/// Gives bare tools their full names if two servers want the same one, however it is written, or if the name
+/// reads like a tool of another server: a server must not be able to take another's calls. Returns the names
+/// given up.
 fn name_in_full(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<String> {
     if !shown.iter().any(NamedTool::is_bare) {
         return Vec::new();
@@ -406,9 +408,9 @@ fn name_in_full(shown: &mut [NamedTool], servers: &ServerPrefixes) -> Vec<String
     ambiguous
 }
 
-/// Gives tools the names of functions, before anything is said of bare names: those give way as they do elsewhere. Where
-/// two names with a server in front become one, or two servers', a name that had to change gets a mark, so that no tool
-/// loses its name and none has the name of another server's.
+/// Turns names into identifiers, before bare names are settled: those give way as they do elsewhere. If two
+/// names with a server in front become the same, or two servers' do, a name that had to change gets a mark.
+/// So no tool loses its name, and none has the name of another server's.
 fn name_as_identifiers(shown: &mut [NamedTool], servers: &BTreeSet<ServerName>, limit: usize) {
     let mut wanted: HashMap<String, usize> = HashMap::new();
     let names = shown.iter().map(|one| one.full.as_str());
@@ -443,7 +445,7 @@ fn is_taken(one: &NamedTool, servers: &ServerPrefixes) -> bool {
         && (servers.claim(&one.found.target.server, one.exposed()) || BuiltinTool::is_alike(one.exposed()))
 }
 
-/// Sorts by exposed name and returns those that stand there more than once.
+/// Sorts by exposed name and returns the names that occur more than once.
 fn wanted_twice(shown: &mut [NamedTool]) -> Vec<String> {
     shown.sort_by(|a, b| a.exposed().cmp(b.exposed()));
     let pairs = shown.windows(2).filter(|pair| pair[0].exposed() == pair[1].exposed());

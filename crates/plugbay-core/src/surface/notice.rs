@@ -1,17 +1,17 @@
-//! What models are told of servers that cannot be used, and of a configuration that cannot.
+//! Notices to models about servers that cannot be used, and about a configuration that cannot.
 
 use std::{borrow::Cow, collections::BTreeSet, fmt::Write};
 
 use super::{BuiltinTool, Problem, Snapshot, View, instructions::shortened};
 use crate::{exposure::Mode, failure::Failure, name::ServerName};
 
-/// What a notice in the list of tools may cost, in bytes.
+/// The longest notice in the list of tools, in bytes.
 const LONGEST: usize = 600;
-/// One server's or one problem's part of it.
+/// The longest part of it for one server or one problem.
 const LONGEST_REASON: usize = 300;
-/// As many servers are named.
+/// How many servers are named at most.
 const MOST_NAMES: usize = 12;
-/// As many reasons are given beside the result of a search.
+/// How many reasons are given at most beside the result of a search.
 const MOST_REASONS: usize = 5;
 
 /// Where the details are, for models and for people.
@@ -37,7 +37,7 @@ pub(super) fn notice(snapshot: &Snapshot, view: &View, lists_nothing: bool) -> O
     ))
 }
 
-/// There is no server, and the configuration says why.
+/// Whether there is no server at all, because of problems of the configuration.
 pub(super) fn is_blank(snapshot: &Snapshot) -> bool {
     snapshot.servers().is_empty() && !snapshot.layout.problems.is_empty()
 }
@@ -72,8 +72,9 @@ fn why_nothing(snapshot: &Snapshot) -> Option<String> {
     Some(text)
 }
 
-/// Problems, failures and missing tools that explain a search: all of them if it found nothing that fits, else of the servers
-/// that it names. Of servers whose tools are `shown`, why calls of them would fail.
+/// Problems, failures and missing tools that explain a search: all of them if it found nothing that fits,
+/// else only those of servers that the query names. For servers whose tools are `shown`: why calls of them
+/// would fail.
 pub fn beside_search(
     snapshot: &Snapshot,
     query: &str,
@@ -107,13 +108,13 @@ pub fn beside_search(
     notes
 }
 
-/// Why a server has no tools: it has failed before it ever listed them.
+/// The failure because of which a server has no tools: it failed before it ever listed them.
 pub fn failed_unlisted<'a>(snapshot: &'a Snapshot, server: &ServerName) -> Option<&'a Failure> {
     let unlisted = snapshot.catalog.get(server).is_none();
     snapshot.catalog.failure(server).filter(|_| unlisted).map(|failure| &**failure)
 }
 
-/// Without its stderr, which may differ each time.
+/// A line on a failure, without the server's stderr, which may differ each time.
 pub(super) fn does_not_work(failure: &Failure) -> String {
     let remedy = failure.remedy.as_ref().map(|remedy| format!("; try: {remedy}")).unwrap_or_default();
     let claim = if failure.needs_login() { "" } else { "does not work: " };

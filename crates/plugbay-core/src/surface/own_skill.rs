@@ -13,13 +13,13 @@ pub struct OwnSkill {
     pub text: String,
     pub name: String,
     pub description: String,
-    /// As `skills/list` and `skills/get` have it.
+    /// The entry in the results of `skills/list` and `skills/get`.
     pub entry: Bytes,
 }
 
 impl OwnSkill {
-    /// `text` is the file: frontmatter of one plain value a line, with a name and a description, and a body.
-    /// `None` if it is not.
+    /// Reads the file's `text`: frontmatter with one plain value a line, with a name and a description, and a
+    /// body. `None` if it has another form.
     pub fn new(text: &str) -> Option<Self> {
         let (fields, _) = text.strip_prefix("---\n")?.split_once("\n---\n")?;
         let fields: Map<String, Value> = fields
@@ -35,7 +35,7 @@ impl OwnSkill {
         Some(Self { uri, text: text.to_owned(), name, description, entry: Bytes::from(entry.to_string()) })
     }
 
-    /// Its directory.
+    /// The URI of its directory.
     pub fn root(&self) -> &str {
         skill::root(&self.uri).unwrap_or_default()
     }

@@ -1,11 +1,11 @@
-//! What hosts will ask of a snapshot, made before it is published: they asked the same of the one before.
+//! Prepares a snapshot before it is published: hosts will ask it for the same as they asked the one before.
 
 use std::sync::Arc;
 
 use super::{LazyNames, Names, Snapshot};
 
 impl Snapshot {
-    /// Makes what hosts have asked of an earlier snapshot, so that nobody has to wait for it.
+    /// Makes what hosts asked an earlier snapshot for, so that nobody has to wait for it.
     pub fn prepare_like(&self, before: &Self) {
         self.prepare_views_like(before);
         for (host, seen_before) in before.by_host.kinds() {
@@ -27,14 +27,14 @@ impl Snapshot {
         }
     }
 
-    /// Whether somebody else has this snapshot, too.
+    /// Whether this snapshot is in use elsewhere, too.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.by_host) > 1
     }
 }
 
 impl LazyNames {
-    /// Makes what was made of the names of an earlier catalog.
+    /// Makes the names, and the same parts of them, that were made for an earlier catalog.
     fn prepare_like(&self, before: &Self) {
         if let Some(before) = before.if_made() {
             Names::prepare_like(self, before);

@@ -1,4 +1,4 @@
-//! A problem of the configuration, as hosts, models and people are told of it.
+//! A problem of the configuration, as it is reported to hosts, models and people.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct Problem {
     /// A file, with line and column if they are known.
     pub place: Option<String>,
     pub remedy: Option<String>,
-    /// Servers or settings are missing because of it, so that a model should know.
+    /// Servers or settings are missing because of it, so a model should know.
     pub urgent: bool,
 }
 

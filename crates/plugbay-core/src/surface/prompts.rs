@@ -23,7 +23,7 @@ impl BuiltinPrompt {
         }
     }
 
-    /// Whether a name is that of one of these, but for its case.
+    /// Whether a name is that of one of these, in any case of letters.
     pub(super) fn is_alike(name: &str) -> bool {
         let all = [Self::Status, Self::Activate, Self::Deactivate, Self::Search];
         all.iter().any(|own| own.name().eq_ignore_ascii_case(name))
@@ -46,7 +46,7 @@ impl BuiltinPrompt {
         }
     }
 
-    /// What its one argument is called.
+    /// The name of its one argument.
     pub fn argument(self) -> Option<&'static str> {
         match self {
             Self::Status => None,
@@ -55,7 +55,8 @@ impl BuiltinPrompt {
         }
     }
 
-    /// What a model is asked to do; `wanted` is the argument, for the status what it is, for a search what was found.
+    /// The text that asks a model to act. `wanted` is the argument; for the status prompt, the status; for
+    /// the search prompt, the hits.
     pub fn text(self, wanted: &str) -> String {
         match self {
             Self::Status => format!("Tell me briefly how my MCP servers are:\n\n{wanted}"),
@@ -76,14 +77,14 @@ impl BuiltinPrompt {
         }
     }
 
-    /// Those that there is work for.
+    /// The prompts whose tools are among these.
     pub(super) fn among(own: &[BuiltinTool]) -> Vec<Self> {
         let all = [Self::Activate, Self::Deactivate, Self::Search, Self::Status];
         all.into_iter().filter(|prompt| own.contains(&prompt.tool())).collect()
     }
 }
 
-/// Our own before those of the servers, which are a JSON array.
+/// The list of our own prompts, then the servers'; `theirs` is a JSON array.
 pub(super) fn listed(own: &[BuiltinPrompt], theirs: &Bytes) -> Bytes {
     if own.is_empty() {
         return theirs.clone();

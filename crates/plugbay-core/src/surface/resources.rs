@@ -1,4 +1,4 @@
-//! Resources, resource templates and prompts: shown alike in every mode.
+//! Resources, resource templates and prompts: shown the same in every mode.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,32 +21,32 @@ use crate::{
     skill,
 };
 
-/// What a host sees besides tools, ready to send, and whom it leads to.
+/// What a host sees besides tools, ready to send, and the servers that it leads to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resources {
     /// JSON arrays of definitions.
     pub resources: Bytes,
     pub templates: Bytes,
     pub prompts: Bytes,
-    /// What at least one server can do.
+    /// The capabilities that at least one server has.
     pub capabilities: ServerCapabilities,
     pub extensions: Extensions,
     pub skills: Skills,
     prompt_index: HashMap<String, Place>,
     pub(super) uri_index: HashMap<String, Known>,
-    /// Where templates begin that tell at least their scheme.
+    /// The beginnings of templates that contain at least a scheme.
     template_starts: Beginnings,
-    /// Servers with templates that tell nothing of their URIs.
+    /// Servers with templates whose beginning tells nothing of their URIs.
     open_templates: Beginnings,
     /// The directories of skills, each with a slash at its end.
     pub(super) directories: Beginnings,
-    /// Servers that have resources, and the schemes of those that they list.
+    /// Servers that have resources, and the schemes of the resources that they list.
     keepers: BTreeMap<ServerName, Vec<String>>,
     /// Servers whose tools have pages.
     paged: BTreeSet<ServerName>,
 }
 
-/// Where something is to be asked for, and by which key.
+/// The server to ask for something, and the key to ask by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub server: ServerName,
@@ -58,11 +58,11 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) places: SmallVec<[Place; 1]>,
-    /// Servers with a template that fits have it, too. They are looked up when asked for: each could fit every URI.
+    /// Servers with a template that fits have it too. They are looked up on demand: each could fit any URI.
     with_templates: bool,
 }
 
-/// The servers that have a URI, each with its definition of it, if it lists it.
+/// The servers that have a URI, each with its definition if it lists the URI.
 type Owners<'a> = BTreeMap<&'a ServerName, Option<&'a Item>>;
 
 impl Resources {
@@ -99,12 +99,12 @@ impl Resources {
         resources.templates = resources.shelve(catalog, layout, ItemKind::Template, &claims);
         resources.skills = Skills::new(&skills, &claims, catalog);
         resources.index_skills(&skills);
-        // What is declared of skills depends on the host.
+        // The declaration of skills depends on the host.
         resources.extensions = resources.extensions.with(skill::EXTENSION, None);
         resources
     }
 
-    /// Whom a prompt of this exposed name is asked of.
+    /// The server to ask for a prompt of this exposed name.
     pub fn prompt(&self, name: &str) -> Option<&Place> {
         self.prompt_index.get(name)
     }
@@ -113,12 +113,12 @@ impl Resources {
         name::nearest(name, self.prompt_index.keys().map(String::as_str))
     }
 
-    /// The servers that a resource, or a template as it is shown, may be asked of, in the order of their names. More than
-    /// one: the URI does not tell which. Those that list it or have a template that fits; else those that list others of
-    /// its scheme, or nothing at all; else the only one that has any resources.
+    /// The servers that may have a resource, or a template as it is shown, in the order of their names. If
+    /// there are several, the URI does not tell which. Those that list it or have a template that fits; else
+    /// those that list others of its scheme, or nothing at all; else the only one that has any resources.
     pub fn resources_at(&self, uri: &str) -> SmallVec<[Place; 1]> {
         let known = self.known_at(uri);
-        // A URI that names a server is never another's.
+        // A URI that names a server never leads to another.
         if !known.is_empty() || unmapped(uri).is_some() {
             return known;
         }
@@ -132,7 +132,7 @@ impl Resources {
         if is_listed || keepers.len() == 1 { keepers } else { SmallVec::new() }
     }
 
-    /// The same without those that only might have it.
+    /// The same without servers that only might have it.
     pub fn known_at(&self, uri: &str) -> SmallVec<[Place; 1]> {
         if let Some(Known { places, with_templates }) = self.uri_index.get(uri) {
             let mut places = places.clone();
@@ -163,15 +163,15 @@ impl Resources {
         self.paged.contains(server)
     }
 
-    /// The URI by which a host gets a page of this server, if its own would not lead there, or not there alone. It is a
-    /// `ui://` URI too, because hosts take no other.
+    /// The URI by which a host gets a page of this server, if the page's own URI leads elsewhere, or to
+    /// several servers. It is a `ui://` URI too, because hosts accept no other.
     pub fn moved_page(&self, server: &ServerName, uri: &str) -> Option<String> {
         let places = self.resources_at(uri);
         let leads_there = places.len() == 1 && places[0].server == *server && unmapped(uri).is_none();
         (is_page(uri) && !leads_there).then(|| mapped(server, uri))
     }
 
-    /// The URI by which a host gets this server's, whoever else has it.
+    /// The URI by which a host gets this server's resource, even if others have the same URI.
     pub fn of_server(&self, server: &ServerName, uri: &str) -> String {
         mapped(server, uri)
     }
@@ -208,9 +208,10 @@ impl Resources {
         self.prompts = list.finish();
     }
 
-    /// URIs stay as they are, unless several servers have the same one. That is still understood, for servers
-    /// write it into what they answer, and hosts may know it from before. A page that a tool names is its server's,
-    /// listed or not: no other server can take its place by listing the same URI.
+    /// Lists and indexes items by URI. URIs stay as they are, unless several servers have the same one. The
+    /// original is still understood then: servers write it into their answers, and hosts may know it from
+    /// before. A page that a tool names belongs to its server, listed or not: no other can take its place by
+    /// listing the same URI.
     fn shelve(
         &mut self,
         catalog: &Catalog,
@@ -239,7 +240,8 @@ impl Resources {
         let mut list = List::default();
         for (uri, owners) in shown {
             let plain = unmapped(uri).is_none();
-            // A server that reads any such URI has this one, too, as far as its template tells. A skill's file is its server's.
+            // By its template, a server that reads any such URI has this one too. A skill's file is its
+            // server's.
             let with_templates = plain && item_kind == ItemKind::Resource && !claims.is_in_skill(uri);
             let alone = owners.len() == 1
                 && plain
@@ -274,8 +276,8 @@ fn unlisted(server: &ServerName, uri: &str) -> Place {
     Place { server: server.clone(), quoted: quoted(uri) }
 }
 
-/// Whether a remote's prompt has the name of a server there, and of none here: the remote's own prompts, such as
-/// `status`, have none.
+/// Whether a remote's prompt has a server's name in front, and no local server has that name. The remote's
+/// own prompts, such as `status`, have none.
 fn is_of_remote_server(key: &str, layout: &Layout) -> bool {
     let server = name::split(key).and_then(|(server, _)| ServerName::parse(server).ok());
     server.is_some_and(|server| !layout.exposures.contains_key(&server))
@@ -289,7 +291,7 @@ pub(super) fn quoted(text: &str) -> Bytes {
     Bytes::from(serde_json::Value::from(text).to_string())
 }
 
-/// Definitions as their servers wrote them, but for their keys.
+/// Definitions as their servers wrote them, except for their keys.
 #[derive(Default)]
 struct List(BytesMut);
 

@@ -1,4 +1,4 @@
-//! Search mode: tools are found by what they are for.
+//! Search mode: finds tools by what they are for.
 
 use std::{
     borrow::Cow,
@@ -25,12 +25,12 @@ use crate::{
     },
 };
 
-/// So few tools are indexed in a moment, if their definitions have no more bytes than this.
+/// Up to this many tools are indexed in a moment, if their definitions have at most `SHORT` bytes.
 const FEW: usize = 200;
 const SHORT: usize = 512 << 10;
 /// With more tools, or more bytes of definitions, an answer about them may take longer than a moment.
 const MANY: usize = 5_000;
-/// So many remembered tools are looked for once; then all are looked for anew.
+/// How many remembered tools are kept with their numbers; then all are forgotten and looked up again.
 const MOST_PLACES: usize = 1_024;
 const LONG: usize = 8 << 20;
 
@@ -40,12 +40,12 @@ pub struct ToolIndex {
     names: Arc<LazyNames>,
     index: Arc<Index>,
     length: OnceLock<usize>,
-    /// The numbers of remembered tools that were looked for.
+    /// The numbers of remembered tools, as far as they were looked up.
     places: Mutex<Places>,
 }
 
-/// The index of one catalog: the same for all hosts, whatever names they know its tools by. It is made when it
-/// is first needed, or before, by whoever has time; whoever comes meanwhile waits for it.
+/// The index of one catalog: the same for all hosts, whatever names they know its tools by. It is made when
+/// it is first needed, or in advance; others that need it meanwhile wait for it.
 #[derive(Debug)]
 pub(super) struct Index {
     catalog: Arc<Catalog>,
@@ -59,33 +59,33 @@ pub(super) struct Index {
 struct Made {
     /// Numbers tools in the order of the catalog.
     engine: Engine,
-    /// So a server's are together. In the order of names, which is that of numbers.
+    /// The range of numbers of each server. The order of names is that of numbers.
     servers: Vec<(ServerName, Range<u32>)>,
     parts: Vec<MadePart>,
 }
 
-/// A part of an index, and of what it was made.
+/// A part of an index, and what it was made of.
 #[derive(Debug)]
 struct MadePart {
     sources: Vec<Source>,
-    /// How many tools each of them has in it.
+    /// How many tools each source has in it.
     counts: Vec<u32>,
     segment: Arc<Segment>,
 }
 
-/// Where remembered tools are.
+/// The numbers of remembered tools.
 #[derive(Debug, Default)]
 struct Places {
-    /// By their servers and names.
+    /// By the tools' servers and names.
     by_name: HashMap<(String, String), Option<u32>>,
-    /// Of servers that have some no more.
+    /// By definition, for servers that no longer have some of them.
     by_definition: HashMap<ServerName, Definitions>,
 }
 
-/// The tools of one server by the hash of their definition; `None` for one that several have.
+/// The tools of one server by the hash of their definition; `None` if several have the same.
 type Definitions = HashMap<u64, Option<u32>>;
 
-/// The tools of a server, and what decides which of them are found and by which words.
+/// The tools of a server, and the settings that decide which of them are found and by which words.
 #[derive(Debug, Clone)]
 struct Source {
     server: ServerName,
@@ -101,12 +101,12 @@ impl Source {
             && (&self.policy, &self.describe) == (&other.policy, &other.describe)
     }
 
-    /// Whether the index of exactly these tools was remembered.
+    /// Whether there is a stored index of exactly these tools.
     fn has_index(&self) -> bool {
         self.policy == Policy::default() && self.describe.is_empty() && self.tools.have_index(&self.server)
     }
 
-    /// That index, unless it is damaged or does not fit.
+    /// The stored index, unless it is damaged or does not fit.
     fn stored(&self, with_embeddings: bool) -> Option<StoredIndex> {
         let bytes = self.tools.index(&self.server)?;
         let fits = |stored: &StoredIndex| {
@@ -116,7 +116,7 @@ impl Source {
     }
 }
 
-/// The indexes that were remembered of parts that are not kept.
+/// The stored indexes of the parts that are not kept.
 fn stored<'s>(
     sources: &'s [Vec<Source>],
     kept: &[Option<&MadePart>],
@@ -155,7 +155,7 @@ impl ToolIndex {
         self.prepare_by(table, one_after_the_other);
     }
 
-    /// The same with halves of the work run by `join`.
+    /// The same, but `join` runs halves of the work.
     pub fn prepare_by(&self, table: impl FnOnce() -> Option<Arc<EmbeddingTable>>, join: Join) {
         self.index.made(table, join);
     }
@@ -164,22 +164,22 @@ impl ToolIndex {
         self.index.made.get().is_some()
     }
 
-    /// Nobody has to wait long for an answer.
+    /// Whether an answer comes without a long wait.
     pub fn is_quick(&self) -> bool {
         self.is_ready() || self.names.at_most() <= FEW && self.length() <= SHORT
     }
 
-    /// To search, or to tell of many tools, may take longer than a moment.
+    /// Whether searching, or describing many tools, may take longer than a moment.
     pub fn is_large(&self) -> bool {
         self.names.at_most() > MANY || self.length() > LONG
     }
 
-    /// How many bytes all definitions have, those with it that may not be called.
+    /// How many bytes all definitions have, including those of tools that may not be called.
     fn length(&self) -> usize {
         *self.length.get_or_init(|| self.names.bytes_at_most())
     }
 
-    /// The best tools for a query, best first; of one server, if it is named.
+    /// The best tools for a query, best first; only those of `server`, if it is given.
     pub fn search(
         &self,
         query: &str,
@@ -191,7 +191,7 @@ impl ToolIndex {
         self.found(made, made.engine.search(query, limit, within))
     }
 
-    /// The same with what is remembered of earlier searches, on this day.
+    /// The same with the memory of earlier searches, on this day.
     pub fn search_recalling(
         &self,
         query: &str,
@@ -209,7 +209,7 @@ impl ToolIndex {
         self.found(made, made.engine.search_recalling(query, limit, within, &recalled))
     }
 
-    /// The best tools for a query, however little they fit.
+    /// The best tools for a query, even if they hardly fit.
     pub fn candidates(
         &self,
         query: &str,
@@ -238,8 +238,8 @@ impl ToolIndex {
         hits.into_iter().filter_map(found).collect()
     }
 
-    /// The number of a remembered tool. One that its server has no more under this name is another of that server's with the
-    /// same definition.
+    /// The number of a remembered tool. If its server no longer has a tool of this name, the one of that
+    /// server with the same definition is taken.
     fn place(&self, made: &Made, tool: &Remembered) -> Option<u32> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (tool.server.clone(), tool.tool.clone());
@@ -269,7 +269,7 @@ impl ToolIndex {
         }
         let definitions = by_definition.entry(server.clone()).or_insert_with(|| {
             let mut definitions = Definitions::default();
-            // One without a description may be any.
+            // A tool without a description could be any.
             let described = |number: &u32| found(*number).filter(|found| found.tool.description().is_some());
             for (number, found) in range.clone().filter_map(|number| Some((number, described(&number)?))) {
                 let same = definitions.entry(definition_hash(&found.tool)).or_insert(Some(number));
@@ -280,7 +280,7 @@ impl ToolIndex {
         definitions.get(&tool.definition).copied().flatten()
     }
 
-    /// What was found in which words, and what meaning added.
+    /// Explains which words found a tool, and what meaning added.
     pub fn explain(
         &self,
         query: &str,
@@ -368,7 +368,7 @@ impl Index {
         Made { engine, servers, parts }
     }
 
-    /// The servers in their order, those of small ones together.
+    /// The servers in their order, grouped into parts: small servers share one.
     fn sources(&self) -> Vec<Vec<Source>> {
         let mut parts: Vec<(usize, Vec<Source>)> = Vec::new();
         for (server, entry) in self.catalog.iter() {
@@ -376,7 +376,7 @@ impl Index {
             let tools = entry.offer.tools.clone();
             let source =
                 Source { server: server.clone(), tools, policy: policy.clone(), describe: describe.clone() };
-            // An index that was remembered is a part of its own.
+            // A server with a stored index is a part of its own.
             let count = if source.has_index() { GROUP } else { source.tools.len() };
             match parts.last_mut().filter(|(size, _)| *size < GROUP && count < GROUP) {
                 Some((size, part)) => {
@@ -414,7 +414,7 @@ impl Made {
         Some((server, tool.checked_sub(range.start)?))
     }
 
-    /// The part that was made of the same.
+    /// The part that was made of the same sources.
     fn part(&self, sources: &[Source]) -> Option<&MadePart> {
         let same = |part: &&MadePart| {
             part.sources.len() == sources.len() && part.sources.iter().zip(sources).all(|(a, b)| a.is_same(b))

@@ -7,7 +7,7 @@ use crate::{arguments, limit::CallLimits};
 
 /// The longest message accepted, in bytes, unless the configuration says otherwise.
 pub const DEFAULT_MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
-/// After so long a run is stopped: many hosts give up after a minute.
+/// How long a run may take before it is stopped: many hosts give up after a minute.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_secs(50);
 /// How many tools a search shows, unless the configuration says otherwise.
 pub const DEFAULT_SEARCH_LIMIT: usize = 5;
@@ -27,7 +27,7 @@ pub struct LiveSettings {
     pub call_limits: CallLimits,
     /// How long a first list may wait for servers.
     pub list_wait: Duration,
-    /// How long calls in flight may go on at the end of a gateway; `None`: as the transport has it.
+    /// How long calls in flight may go on when a gateway ends; `None`: the transport decides.
     pub drain: Option<Duration>,
     pub code: CodeSettings,
 }
@@ -39,7 +39,7 @@ pub struct CodeSettings {
     pub offered: bool,
     /// The strongest effect of calls that need no consent.
     pub unasked: Effect,
-    /// A run is stopped after so long, and goes on in another request: hosts give up.
+    /// How long a run may take before it is stopped and goes on in another request: hosts give up.
     pub patience: Duration,
 }
 

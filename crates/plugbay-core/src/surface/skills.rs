@@ -1,4 +1,4 @@
-//! Skills: the entries of all servers as one list, and whose a skill or one of its files is.
+//! Skills: the entries of all servers as one list, and the server of each skill and of its files.
 
 mod claims;
 mod found;
@@ -18,17 +18,17 @@ use super::{
 };
 use crate::{catalog::Catalog, name::ServerName, skill, wire::Span};
 
-/// About how many bytes of entries a page has: entries may be long, and no host needs all at once.
+/// Roughly how many bytes of entries a page has: entries may be long, and no host needs all at once.
 const PAGE: usize = 256 << 10;
 /// The scheme that skills usually have.
 const SCHEME: &str = "skill";
-/// What stands before the URI in a cursor.
+/// The prefix of the URI in a cursor.
 const CURSOR: &str = "skills from ";
 
 /// The skills of all servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skills {
-    /// All entries, parted by commas, in the order of the URIs that hosts see.
+    /// All entries, separated by commas, in the order of the URIs that hosts see.
     pub entries: Bytes,
     shown: Vec<Skill>,
     /// The servers with skills, and whether they list directories.
@@ -45,9 +45,9 @@ pub struct Skill {
     pub server: ServerName,
     pub name: String,
     pub description: String,
-    /// The URIs of its files, unless they are not known in advance.
+    /// The URIs of its files, if they are known in advance.
     pub files: Option<Vec<String>>,
-    /// Its entry among all of them.
+    /// Its entry within all entries.
     entry: Span,
 }
 
@@ -59,15 +59,15 @@ pub struct SkillPage {
     pub next: Option<String>,
 }
 
-/// Where a skill, or a file of one, is to be asked for.
+/// The place to ask for a skill or a file of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillPlace {
     /// It is the gateway's own.
     Own,
     At(Place),
-    /// Several servers have it: the URIs that tell them apart.
+    /// Several servers have it; these URIs tell them apart.
     Several(Vec<String>),
-    /// No list has it, but any of these may.
+    /// No list has it, but any of these servers may.
     Perhaps(Vec<ServerName>),
     Nowhere,
 }
@@ -92,7 +92,7 @@ impl Skills {
         Self { shown, entries: entries.freeze(), servers, roots, engine: EngineCell::default() }
     }
 
-    /// In the order of their URIs.
+    /// All skills, in the order of their URIs.
     pub fn iter(&self) -> impl Iterator<Item = &Skill> {
         self.shown.iter()
     }
@@ -117,7 +117,7 @@ impl Skills {
         self.shown.binary_search_by(|skill| skill.uri.as_str().cmp(uri)).ok().map(|at| &self.shown[at])
     }
 
-    /// Whether the URI of a server is that of a skill's directory, or of something in it.
+    /// Whether a server's URI is that of a skill's directory, or of something in it.
     fn are_around(&self, uri: &str) -> bool {
         self.roots.contains(uri) || skill::directories(uri).any(|directory| self.roots.contains(directory))
     }
@@ -133,14 +133,14 @@ impl Skills {
         let first = from.map_or(0, |from| self.shown.partition_point(|skill| skill.uri.as_str() < from));
         let Some(start) = self.shown.get(first).map(|skill| skill.entry.start) else { return (b"", None) };
         let fits = |skill: &&Skill| skill.entry.end - start <= PAGE;
-        // One that is longer than a page has one for itself.
+        // An entry that is longer than a page has a page for itself.
         let count = self.shown[first..].iter().take_while(fits).count().max(1);
         let (last, next) = (&self.shown[first + count - 1], self.shown.get(first + count));
         (&self.entries[start..last.entry.end], next.map(|skill| skill.uri.as_str()))
     }
 }
 
-/// The entry as hosts see it. Nothing of it is changed but URIs that another server has too.
+/// The entry as hosts see it: only URIs that another server has too are changed.
 fn show(listed: &ListedSkill<'_>, claims: &Claims<'_>) -> (Skill, Bytes) {
     let ListedSkill { server, item, entry } = listed;
     let (name, description) = (entry.name.clone(), entry.description.clone());
@@ -170,7 +170,7 @@ fn show(listed: &ListedSkill<'_>, claims: &Claims<'_>) -> (Skill, Bytes) {
 }
 
 impl Resources {
-    /// Lets the files of skills lead to their servers: those that entries name, and everything in their directories.
+    /// Indexes the files of skills by server: those that entries name, and everything in their directories.
     pub(super) fn index_skills(&mut self, listed: &[ListedSkill<'_>]) {
         for ListedSkill { server, item, entry } in listed {
             let root = skill::root(&item.key);
@@ -202,7 +202,7 @@ impl Snapshot {
         self.own_skill().is_some() || !self.resources.skills.servers.is_empty()
     }
 
-    /// Whether `resources/directory/read` is: for every directory of every skill.
+    /// Whether `resources/directory/read` is answered: for every directory of every skill.
     pub fn reads_directories(&self) -> bool {
         let skills = &self.resources.skills;
         let known = |skill: &Skill| skill.files.is_some() || skills.lists_directories(&skill.server);
@@ -210,7 +210,7 @@ impl Snapshot {
         any && skills.shown.iter().all(known)
     }
 
-    /// What is declared of skills. One server's own words stay, where there is nothing to add to them.
+    /// The declaration of skills. A single server's own declaration is kept if there is nothing to add.
     pub fn skills_declaration(&self) -> Option<Bytes> {
         if !self.has_skills() {
             // A server that has not listed yet may have some.
@@ -226,7 +226,7 @@ impl Snapshot {
         Some(Bytes::from_static(declared.as_bytes()))
     }
 
-    /// A page of all skills, the gateway's own first. `None`: it is not a cursor of this list.
+    /// A page of all skills, the gateway's own first. `None`: `cursor` is not one of this list.
     pub fn skills(&self, cursor: Option<&str>) -> Option<SkillPage> {
         let from = cursor.map(|cursor| cursor.strip_prefix(CURSOR).ok_or(())).transpose().ok()?;
         let own = self.own_skill().filter(|_| from.is_none()).map(|own| &own.entry);
@@ -241,7 +241,7 @@ impl Snapshot {
         Some(SkillPage { skills: skills.freeze(), next: next.map(|uri| format!("{CURSOR}{uri}")) })
     }
 
-    /// Whom to ask for the entry of a skill.
+    /// The place to ask for the entry of a skill.
     pub fn skill_at(&self, uri: &str) -> SkillPlace {
         if self.own_skill().is_some_and(|own| own.uri == uri) {
             return SkillPlace::Own;
@@ -258,8 +258,9 @@ impl Snapshot {
         }
     }
 
-    /// Whom to ask for a file or directory that may be one of a skill. A URI that two servers have is nobody's: what a
-    /// model is told by one of them must not be taken for the other's words. `Nowhere`: it is no matter of skills.
+    /// The place to ask for a file or directory that may be one of a skill. A URI that two servers have leads
+    /// to neither: a model must not take the words of one for those of the other. `Nowhere`: the URI is not
+    /// about skills.
     pub fn skill_file_at(&self, uri: &str) -> SkillPlace {
         if self.own_skill().is_some_and(|own| own.uri == uri || own.root() == uri) {
             return SkillPlace::Own;
@@ -273,7 +274,8 @@ impl Snapshot {
             _ => {}
         }
         if skills.have_scheme(uri) {
-            // Where a template fits, only its servers; else all: what the others of this scheme are tells nothing.
+            // If templates fit, only their servers may have it; else all: other URIs of the scheme tell
+            // nothing.
             let fitting = known.iter().map(|place| &place.server).filter(|server| skills.has(server));
             let servers: Vec<&ServerName> = fitting.collect();
             if servers.is_empty() {
@@ -287,14 +289,14 @@ impl Snapshot {
         }
     }
 
-    /// Whether what is asked of this server by this URI is about skills, as far as the URI tells.
+    /// Whether a request to this server with this URI is about skills, as far as the URI tells.
     pub fn is_of_skill(&self, uri: &str, server: &ServerName) -> bool {
         let own = unmapped(uri).map_or(uri.into(), |(_, own)| own);
         self.resources.skills.has(server) && self.resources.skills.have_scheme(&own)
     }
 
-    /// The children of a skill's directory, from the entries of its server: a JSON array. `None`: it is none that they
-    /// tell of.
+    /// The children of a skill's directory, from the entries of its server: a JSON array. `None`: no entry
+    /// names a file in it.
     pub fn skill_directory(&self, uri: &str) -> Option<Bytes> {
         let uri = uri.strip_suffix('/').unwrap_or(uri);
         let skills = self.resources.skills.iter();
@@ -321,7 +323,7 @@ fn several_have<'a>(uri: &str, places: impl Iterator<Item = &'a Place>) -> Skill
     SkillPlace::Several(servers.into_iter().map(|server| with_server(server, uri)).collect())
 }
 
-/// These servers may have a skill, or a file of one, that no list has.
+/// The place of a skill, or a file of one, that no list has but these servers may have.
 fn perhaps<'a>(uri: &str, servers: impl Iterator<Item = &'a ServerName>) -> SkillPlace {
     let servers: Vec<ServerName> = servers.cloned().collect();
     match &servers[..] {

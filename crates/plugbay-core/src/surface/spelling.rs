@@ -1,4 +1,4 @@
-//! Which tool is meant by a name that is not exactly the one that hosts see.
+//! The tool that is meant by a name that is not exactly the one that hosts see.
 //!
 //! An exposed name always means its own tool. Any other spelling means a tool only if no tool of another server could be
 //! meant by it.
@@ -22,16 +22,16 @@ use crate::{
 pub enum Spelled<'a> {
     Nothing,
     One(&'a Found),
-    /// The name does not tell which of these is meant, or whether it is one of them.
+    /// The name does not tell which of these is meant, or whether any of them is.
     Several(Vec<&'a Found>),
 }
 
-/// The places of tools by what is left of their names without case and separators, made when it is first needed. It
-/// follows from the names, so it makes no two sets of them differ.
+/// The places of tools by their names without case and separators, made when first needed. It follows from
+/// the names, so two equal sets of names are equal with and without it.
 #[derive(Debug, Default)]
 pub(super) struct Spellings(OnceLock<Folded>);
 
-/// Places by the hash of a folded name, and what hashes.
+/// Places by the hash of a folded name, and the hasher.
 pub(super) type Folded = (RandomState, HashMap<u64, SmallVec<[u32; 1]>>);
 
 impl PartialEq for Spellings {
@@ -49,7 +49,8 @@ impl Spellings {
 }
 
 impl Names {
-    /// The tool that is meant by a name, however it is written; `None` if it could be several, or is not for models.
+    /// The tool that is meant by a name, however it is written; `None` if it could be several, or is not for
+    /// models.
     pub fn alike(&self, wanted: &str) -> Option<&Found> {
         match self.spelled(wanted) {
             Spelled::One(found) => Some(found),
@@ -57,8 +58,9 @@ impl Names {
         }
     }
 
-    /// The tools for models that a name may mean: written differently, without its server, with it although hosts see the
-    /// tool without, or as a host writes it. A name that begins with a server's is no other server's.
+    /// The tools for models that a name may mean: it may be written differently, lack the server, have the
+    /// server although hosts see the tool without, or be written as a host does. A name that begins with a
+    /// server's is no other server's.
     pub fn spelled(&self, wanted: &str) -> Spelled<'_> {
         let plain = self.prefixes.without_host(wanted);
         if let Some(found) = self.get(wanted).or_else(|| self.get(plain)) {
@@ -80,20 +82,20 @@ impl Names {
         }
     }
 
-    /// The tools that have this name at their servers, or at the servers of a remote.
+    /// The tools that have this own name at their servers, or at the servers of a remote.
     pub fn own_named(&self, tool: &str) -> Vec<&Found> {
         let named = |found: &&Found| found.target.tool == tool || name::own(&found.target.tool) == tool;
         self.iter().filter(named).collect()
     }
 
-    /// The tools that an own name could mean, if it could also be another server's: then it means nobody's.
+    /// The tools that an own name could mean, if one of them is another server's: then it means none of them.
     pub fn disputed<'a>(&'a self, name: &str, owners: &[&'a Found]) -> Option<Vec<&'a Found>> {
         if owners.is_empty() {
             return None;
         }
         let folded = name::folded(self.prefixes.without_host(name));
         let is_owner = |server: &ServerName| owners.iter().any(|found| found.target.server == *server);
-        // The whole own name of a tool means no other tool that is only written alike.
+        // The complete own name of a tool does not mean another tool that is only spelled similarly.
         let is_whole = owners.iter().any(|found| found.target.tool == name);
         let is_rival = |found: &&Found| {
             let [exposed, own, full] = spellings(found);
@@ -112,7 +114,7 @@ impl Names {
         found.filter(move |found| spellings(found).iter().any(|one| one == folded))
     }
 
-    /// Makes what names are looked up in that are written differently.
+    /// Makes the table for names that are written differently.
     pub(super) fn fold(&self) -> &Folded {
         self.spellings.0.get_or_init(|| self.fold_all())
     }
@@ -132,7 +134,8 @@ impl Names {
     }
 }
 
-/// The names of a tool without case and separators: as hosts see it, at its server, and with its server in front.
+/// The three names of a tool without case and separators: the exposed one, the own one, and the own one with
+/// the server in front.
 fn spellings(found: &Found) -> [String; 3] {
     [name::folded(&found.exposed), name::folded(&found.target.tool), folded_full(found)]
 }
@@ -141,8 +144,8 @@ fn folded_full(found: &Found) -> String {
     name::folded(found.target.server.as_str()) + &name::folded(&found.target.tool)
 }
 
-/// The tool that is meant by a name that means several tools of one server: the one that hosts see under such a name, else
-/// the one that its server calls so.
+/// The tool that is meant if a name fits several tools of one server: the one that hosts see under such a
+/// name, else the one with such an own name.
 fn first_of_one_server<'a>(found: &[&'a Found], owners: &[&ServerName], folded: &str) -> Option<&'a Found> {
     let server = &found.first()?.target.server;
     if owners.len() > 1 || found.iter().any(|one| one.target.server != *server) {

@@ -1,4 +1,4 @@
-//! Suite mode: one tool per server, which tells what the server has and calls it.
+//! Suite mode: one tool per server, which lists the server's tools and calls them.
 
 use bytes::{BufMut, BytesMut};
 use serde_json::json;
@@ -16,17 +16,18 @@ use crate::{
     tokens::{compact, estimate},
 };
 
-/// The name of `read_result` in the suite of a server that has a tool `read_result` of its own. It means plugbay's everywhere.
+/// The name of plugbay's `read_result` in the suite of a server that has a tool `read_result` of its own. It
+/// means plugbay's tool everywhere.
 pub const READ_RESULT: &str = "plugbay__read_result";
-/// Behind the server's name, unless the user wants another.
+/// The ending after the server's name, unless the user wants another name.
 const ENDING: &str = "_suite";
-/// What a server's own words may cost, in bytes: a description stands in every conversation.
+/// The longest that a server's own words may be, in bytes: a description stands in every conversation.
 const DESCRIPTION: usize = 90;
-/// Up to so many bytes are only a name.
+/// A text of up to this many bytes is only a name.
 const TITLE: usize = 30;
-/// A summary ends with a sentence before this, in characters.
+/// The longest summary, in characters; it ends with a sentence.
 const SUMMARY: usize = 160;
-/// About what an introspection may cost, in tokens; with schemas, and without.
+/// Roughly what an introspection may cost, in tokens: with schemas, and without.
 const FULL_BUDGET: usize = 8000;
 const BRIEF_BUDGET: usize = 2500;
 
@@ -44,7 +45,8 @@ pub(super) fn write_definition(out: &mut BytesMut, exposed: &str, server: &Serve
     ).as_bytes());
 }
 
-/// So that a model knows when to look inside: the user's words, the server's own if they are few, or its tools'.
+/// The description, from which a model knows when to look inside: the user's words, the server's own if they
+/// are few, or those of its tools.
 fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
     if let Some(text) = &snapshot.suite(server).description {
         return one_line(text);
@@ -70,11 +72,11 @@ fn describe(server: &ServerName, snapshot: &Snapshot) -> String {
 /// Which tools a model wants to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// With their schemas.
+    /// Tools are shown with their schemas.
     pub full: bool,
-    /// Already found, in the order of their fitness; `None` for all.
+    /// Tools that a search found, best first; `None` for all.
     pub tools: Option<Vec<String>>,
-    /// No more than so many.
+    /// The most tools to show.
     pub most: usize,
 }
 
@@ -84,13 +86,13 @@ impl Default for Wanted {
     }
 }
 
-/// What a server has: a line for each tool, and its schema if that is wanted. Under the names that `subtool`
-/// takes, which are the server's own.
+/// The tools of a server: a line for each, and its schema if that is wanted. The names are the server's own,
+/// as `subtool` takes them.
 pub fn introspect(server: &ServerName, snapshot: &Snapshot, wanted: &Wanted) -> String {
     introspect_with(server, snapshot, wanted, &|_| None)
 }
 
-/// The same; with each schema comes a line on the tool's results, by the tool's own name, if there is one.
+/// The same; after each schema comes a line on the tool's results, if `on_results` has one for its own name.
 pub fn introspect_with(
     server: &ServerName,
     snapshot: &Snapshot,
@@ -131,7 +133,7 @@ pub fn introspect_with(
             if of_server.is_empty() { "no tools" } else { "no tool like that" }
         );
     }
-    // With all of its tools, the server's own words.
+    // The list of all tools also has the server's own words.
     lines.extend(
         words_of(server, snapshot).filter(|_| wanted.tools.is_none()).map(|words| format!("\n{words}")),
     );
@@ -149,7 +151,7 @@ fn line(found: &Found, suite: &Suite, full: bool) -> String {
     }
 }
 
-/// A text within a limit of characters: as few whole sentences as say something, else a part of the first.
+/// A text within a limit of characters: the fewest sentences that say something, else a part of the first.
 fn shortened(text: &str, limit: usize) -> String {
     let text = one_line(text);
     let end = text.char_indices().nth(limit).map_or(text.len(), |(end, _)| end);
@@ -170,7 +172,7 @@ pub fn read_result_name(server: &ServerName, snapshot: &Snapshot) -> &'static st
     if subtool(server, own, snapshot).is_ok() { READ_RESULT } else { own }
 }
 
-/// What a suite calls by a name.
+/// The tool that a suite calls by a name.
 pub fn callable<'a>(
     server: &ServerName,
     name: &str,

@@ -14,7 +14,7 @@ pub struct ToolList {
 }
 
 impl ToolList {
-    /// Each definition is as its server wrote it, but for the name and the source in `_meta`.
+    /// Writes each definition as its server wrote it, except for the name and the source in `_meta`.
     pub fn of<'a>(tools: impl IntoIterator<Item = &'a Found>) -> Self {
         let mut body = BytesMut::from(r#"{"tools":["#);
         for (number, found) in tools.into_iter().enumerate() {

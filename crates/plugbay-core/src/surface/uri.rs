@@ -16,13 +16,13 @@ pub(super) fn mapped(server: &ServerName, uri: &str) -> String {
     }
 }
 
-/// The same for a skill and its files, of whichever scheme: what stands before them is the same for all, so that relative
-/// references lead to the same server.
+/// The same for a skill and its files, whatever their scheme. The part in front is the same for all of them,
+/// so relative references lead to the same server.
 pub fn with_server(server: &ServerName, uri: &str) -> String {
     format!("{MAPPED}{server}/{uri}")
 }
 
-/// What stands before the server's own URI in one that was made so: `plugbay://{server}/`.
+/// The part in front of the server's own URI in such a URI: `plugbay://{server}/`.
 pub fn server_part(uri: &str) -> Option<&str> {
     let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
     ServerName::parse(server).ok()?;
@@ -55,7 +55,7 @@ mod tests {
         }
         assert_eq!(server_part(&with_server(&server, "skill://a/SKILL.md")), Some("plugbay://s/"));
         assert_eq!((server_part("skill://a/b"), server_part("ui://plugbay/s/x")), (None, None));
-        // Those that had a page before it kept its scheme are understood.
+        // Page URIs from versions in which pages lost their scheme are still understood.
         assert_eq!(unmapped("plugbay://s/ui://x"), Some((server, "ui://x".into())));
     }
 

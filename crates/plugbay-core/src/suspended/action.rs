@@ -1,4 +1,4 @@
-//! What the table decides: the driver does it.
+//! The decisions of the table, which the driver carries out.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::{
     wire::{Draft, Span},
 };
 
-/// What is to be done; the table has already changed.
+/// An action for the driver; the table has already changed.
 #[derive(Debug)]
 pub enum Action<H> {
     /// The server's answer goes to the host.
@@ -20,11 +20,11 @@ pub enum Action<H> {
     Fail(Ended<H>, Interruption),
     /// Nobody came back for the call. `true`: the server still works on it.
     Expire(Ended<H>, bool),
-    /// The server gets another request under a ticket of its own; another call may carry what is left open.
+    /// The server gets another request under a ticket of its own; another call may carry what is `left_open`.
     Send { call: Ticket, sent: Ticket, server: ServerName, next: NextRequest, left_open: Vec<Ticket> },
     /// A legacy host is asked what a modern server wants to know.
     AskHost { call: Ticket, sent: Ticket, requests: Vec<HostRequest> },
-    /// A modern host is told what the server asks, and comes back until then.
+    /// A modern host is told what the server asks, and has to come back before `until`.
     Present { call: Ticket, host: H, requests: Vec<ServerRequest>, until: Instant },
 }
 
@@ -79,7 +79,7 @@ pub enum Interruption {
 }
 
 impl Interruption {
-    /// As the error of a call, if it is one.
+    /// The same as the error of a call, if it is one.
     pub fn call_error(&self) -> Option<CallError> {
         match self {
             Self::TimedOut { server, after } => {

@@ -22,7 +22,7 @@ pub struct NewCall<H> {
     pub host: H,
     pub server: ServerName,
     pub era: Era,
-    /// What its host can be asked.
+    /// The server requests that its host supports.
     pub capabilities: ClientCapabilities,
     pub bridge: Bridge,
     /// The task that plugbay polls for a host that cannot.
@@ -32,11 +32,11 @@ pub struct NewCall<H> {
 /// How a server's question in the middle of a call reaches its host.
 #[derive(Debug, Default)]
 pub enum Bridge {
-    /// Both speak the same era, so nothing is kept for it.
+    /// Host and server speak the same era, so nothing is kept for the call.
     #[default]
     Direct,
-    /// A modern host sends its request again; the legacy server's part of the call goes on meanwhile. So does a call that
-    /// waits for a login, whatever era its server speaks.
+    /// A modern host sends its request again; the legacy server's part of the call goes on meanwhile. It also
+    /// does so for a call that waits for a login, whatever era its server speaks.
     HostReturns,
     /// A modern server is sent the request again with the legacy host's answers.
     Repeat(Box<RepeatedCall>),
@@ -68,7 +68,7 @@ pub(super) struct Call<H> {
     pub(super) capabilities: ClientCapabilities,
     pub(super) bridge: Bridge,
     pub(super) polled: Option<Box<PolledTask>>,
-    /// What the server has asked a modern host.
+    /// The server's requests to a modern host.
     pub(super) requests: BTreeMap<Ticket, ServerRequest>,
     /// The server's answer, if it came while the host was away.
     pub(super) answer: Option<Answer>,
@@ -113,7 +113,7 @@ impl<H> Call<H> {
         requests.filter(|request| request.outlives(sent)).map(|request| request.number).collect()
     }
 
-    /// Whether its host can be asked this.
+    /// Checks that its host can be asked this.
     pub(super) fn allow(&self, request: &ServerRequest) -> Result<(), ServerRequestError> {
         if !capabilities::is_common(request.method()) {
             return Err(ServerRequestError::Unknown);
@@ -156,7 +156,7 @@ impl<H> Call<H> {
 }
 
 impl<H> Ended<H> {
-    /// Its task is over too, or belongs to its host.
+    /// The same without the task: it is over too, or belongs to its host.
     pub(super) fn kept_task(self) -> Self {
         Self { task: None, ..self }
     }

@@ -40,19 +40,20 @@ use crate::{
 pub const HOST_PATIENCE: Duration = Duration::from_secs(600);
 /// Server requests that come within this time reach a modern host together.
 const GATHERING: Duration = Duration::from_millis(10);
-/// So many calls may wait for modern hosts that are away, and so many agent runs.
+/// How many calls may wait for modern hosts that are away.
 const MAX_AWAY: usize = 1024;
+/// How many agent runs may.
 const MAX_RUNS: usize = 256;
 
 /// All calls by the ticket of their first request. `H` is where the host waits, `R` an agent run.
 #[derive(Debug)]
 pub struct CallTable<H, R> {
     entries: FxHashMap<Ticket, Entry<H, R>>,
-    /// The calls of requests that have been sent under a later ticket.
+    /// The call's first ticket, by the ticket of a request that was sent later for it.
     sent_again: FxHashMap<Ticket, Ticket>,
     /// When something is due; an entry that has moved on since is passed over.
     deadlines: BTreeSet<(Instant, Ticket)>,
-    /// Calls that a server has asked something for, and agent runs.
+    /// The number of calls that wait for a modern host, and of paused agent runs.
     away: usize,
     runs: usize,
 }
@@ -104,7 +105,7 @@ impl<H, R> CallTable<H, R> {
         self.end(ticket)
     }
 
-    /// A modern host is back with the answers to server requests. From now on its `capabilities` count.
+    /// A modern host is back with the answers to server requests. From now on these `capabilities` apply.
     pub fn resume(
         &mut self,
         ticket: Ticket,
@@ -142,7 +143,7 @@ impl<H, R> CallTable<H, R> {
     ) -> Option<Action<H>> {
         let result = match result {
             Ok(result) => result,
-            // By the protocol the server is not told of it: the request is just not sent again.
+            // By the protocol the server is not told of this: the request is just not sent again.
             Err(words) => return self.fail(ticket, Interruption::HostFailed(words)),
         };
         let Bridge::Repeat(repeat) = &mut self.call(ticket)?.bridge else { return None };
@@ -199,7 +200,7 @@ impl<H, R> CallTable<H, R> {
         Ok(Carried::Kept)
     }
 
-    /// The server no longer wants to know.
+    /// The server has withdrawn its request.
     pub fn withdrawn(&mut self, sent: Ticket, request: Ticket) {
         let Some(ticket) = self.call_of(sent) else { return };
         let Some(call) = self.call(ticket) else { return };
@@ -240,7 +241,7 @@ impl<H, R> CallTable<H, R> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// What the passing of time calls for, and the runs that nobody came back for.
+    /// The actions that are due, and the runs that no host came back for.
     pub fn due(&mut self, now: Instant, tickets: &Tickets) -> (Vec<Action<H>>, Vec<R>) {
         let (mut actions, mut runs) = (Vec::new(), Vec::new());
         while let Some((at, ticket)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
@@ -283,9 +284,9 @@ impl<H, R> CallTable<H, R> {
         }
     }
 
-    // --- what everybody may ask
+    // --- queries
 
-    /// Where the host of a call waits, by the ticket that the server knows.
+    /// The place where the host of a call waits, by the ticket that the server knows.
     pub fn host(&self, sent: Ticket) -> Option<&H> {
         match self.entries.get(&self.call_of(sent)?)? {
             Entry::Call(call) => call.host.as_ref(),
@@ -301,7 +302,7 @@ impl<H, R> CallTable<H, R> {
         call.capabilities.url && (call.era == Era::Legacy || matches!(call.bridge, Bridge::HostReturns))
     }
 
-    /// Whether the call that was sent under this ticket goes on.
+    /// Whether the call that was sent under this ticket is still open.
     pub fn contains(&self, sent: Ticket) -> bool {
         self.call_of(sent).is_some()
     }

@@ -1,8 +1,9 @@
 //! A task that plugbay looks after because the call's host cannot: to the host it is one long call.
 //!
-//! A legacy server's tool may require a task while its host knows none: the call asks for a task, and `tasks/result`
-//! waits for its end. A modern server may require a client that takes tasks while its host is a legacy one: the server
-//! is told that we do, and polled with `tasks/get`. What it asks meanwhile is a multi-round trip.
+//! A legacy server's tool may require a task while the host knows none: the call asks for a task, and
+//! `tasks/result` waits for its end. A modern server may require a client that supports tasks while the host
+//! is a legacy one: plugbay tells the server that it does, and polls it with `tasks/get`. Requests of the
+//! server meanwhile are a multi-round trip.
 
 use std::{
     sync::Arc,
@@ -20,7 +21,7 @@ use crate::{
     wire::{Head, Kind, Members, Span, write},
 };
 
-/// How often a modern server is polled, unless it says something else within reason.
+/// How often a modern server is polled, unless it names an interval; that one is kept within these limits.
 const INTERVAL: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_secs(60);
@@ -30,11 +31,11 @@ pub struct PolledTask {
     server: Era,
     /// The server's own id, once the task has begun.
     id: Option<Arc<str>>,
-    /// Keys of the answers that a modern server has been sent; it may ask again before it has noticed.
+    /// Keys of the answers that were sent to a modern server; it may ask again before it has noticed them.
     sent: Vec<String>,
-    /// When the host has waited long enough, and how long that was.
+    /// The deadline of the whole task, and the timeout that it came from.
     deadline: Option<(Instant, Duration)>,
-    /// Instead of the server's own, for a legacy task's result.
+    /// Replaces the server's own call timeout for a legacy task's result.
     timeout: Option<Duration>,
 }
 
@@ -43,13 +44,13 @@ pub struct PolledTask {
 pub(super) enum Step {
     /// It is for the host.
     Done(Answer),
-    /// The server works only for clients that take tasks.
+    /// The server serves only clients with tasks: repeat the call as one.
     Insist,
     /// A legacy task has begun: wait for its result.
     Await(NextRequest),
     /// Ask a modern server for the state of its task, after a while.
     Poll(Duration),
-    /// The task's server wants to know something.
+    /// The server needs input for the task.
     Ask(Bytes, InputRequired),
 }
 
@@ -65,10 +66,10 @@ impl PolledTask {
         Self { server: Era::Modern, deadline, ..Self::legacy(None) }
     }
 
-    /// The member of `params` by which a legacy server is asked for a task; others stand behind it.
+    /// The member of `params` that asks a legacy server for a task; other members follow it.
     pub const PARAM: &'static [u8] = br#""task":{},"#;
 
-    /// What the next request has to do with the task.
+    /// The role of the next request for the task.
     pub fn role(&self) -> TaskRole {
         self.id.as_ref().map_or(TaskRole::Begin, |id| TaskRole::About(Arc::clone(id)))
     }
@@ -81,12 +82,12 @@ impl PolledTask {
         self.sent.iter().any(|sent| sent == key)
     }
 
-    /// How long the host has waited, if that was too long.
+    /// The timeout, if it has passed.
     pub(super) fn overdue(&self, now: Instant) -> Option<Duration> {
         self.deadline.filter(|(deadline, _)| *deadline <= now).map(|(_, after)| after)
     }
 
-    /// The request by which a task in progress gets its answers; before it has begun the call itself brings them.
+    /// The request that brings a begun task its answers; before it has begun, the call itself brings them.
     pub(super) fn update(&mut self, answers: &[(String, Bytes)]) -> Option<NextRequest> {
         let id = self.id.clone()?;
         self.sent.extend(answers.iter().map(|(key, _)| key.clone()));
@@ -115,7 +116,7 @@ impl PolledTask {
         if self.server == Era::Legacy || !matches!(head.kind, Kind::Result { .. }) {
             return Step::Done(answer);
         }
-        // Without a task in it, it acknowledges the answers that the server was sent.
+        // A response without a task acknowledges the answers that the server was sent.
         let Some(task) = task::Task::told(message, head) else { return Step::Poll(SHORTEST) };
         match task.status {
             Some(Status::Completed) => Step::Done(ended_with(message, task.result.as_ref(), write::result)),
@@ -128,7 +129,7 @@ impl PolledTask {
         }
     }
 
-    /// Whether the server asks something that it has not been sent.
+    /// Whether the server asks for an answer that it has not been sent.
     fn asks_more(&self, message: &[u8], requests: Option<&Span>) -> bool {
         let mut asked = requests.into_iter().flat_map(|requests| Members::of(message, requests)).flatten();
         asked.any(|member| !self.has_sent(&member.key))
@@ -140,14 +141,14 @@ pub fn cancel_request(id: &Arc<str>) -> NextRequest {
     about("tasks/cancel", id, "", TaskRole::About(Arc::clone(id)))
 }
 
-/// A request about a task; `members` stand behind its id.
+/// A request about a task; `members` follow its id.
 fn about(method: &str, id: &str, members: &str, task_role: TaskRole) -> NextRequest {
     let params = format!(r#"{{"taskId":{}{members}}}"#, Value::from(id));
     let (request, params) = write::request_draft(method, params.as_bytes());
     NextRequest { request, params, task_role, timeout: None }
 }
 
-/// What a task has ended with, as the answer that the call itself would have had.
+/// The end of a task as the answer that the call itself would have had.
 fn ended_with(message: &Bytes, value: Option<&Span>, write: fn(&[u8], &[u8]) -> Bytes) -> Answer {
     let response = value.and_then(|value| response(write(b"0", &message[value.clone()])));
     response.unwrap_or_else(|| failed("the task has ended, and its server does not say how"))

@@ -15,14 +15,14 @@ use crate::{
     wire::{Draft, Frame, Head, Hole, Kind, Members, Span, string_value, write},
 };
 
-/// A server that still asks after so many rounds will not be satisfied.
+/// The most rounds of a call: a server that still asks after them will not be satisfied.
 pub(super) const MAX_ROUNDS: u32 = 16;
 /// The most requests to the host in one round, and in all rounds of a call.
 pub(super) const MAX_REQUESTS: usize = 64;
 pub(super) const MAX_REQUESTS_OF_CALL: usize = 256;
 /// The most bytes of requests to the host in one round.
 pub(super) const MAX_REQUEST_BYTES: usize = 1024 * 1024;
-/// A server that asks nothing but to be called again is given a moment, longer each time.
+/// The pauses before calling a server again that asks for nothing else: each is longer than the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -32,10 +32,10 @@ pub struct RepeatedCall {
     request: Draft,
     params: Span,
     pub(super) timeout: Option<Duration>,
-    /// What the host's own request has to do with tasks.
+    /// The role of the host's own request in tasks.
     pub(super) task_role: TaskRole,
     pub(super) rounds: u32,
-    /// How many requests the host was sent in all rounds.
+    /// How many requests were sent to the host in all rounds.
     asked: usize,
     /// The server's own `requestState`, to be sent back untouched.
     state: Option<Bytes>,
@@ -50,7 +50,7 @@ pub struct RepeatedCall {
 pub struct HostRequest {
     /// The server's name for it.
     pub key: String,
-    /// The id by which the host is asked.
+    /// The request id that the host sees.
     pub id: Ticket,
     pub message: Frame,
 }
@@ -74,7 +74,7 @@ impl RepeatedCall {
         &self.answers
     }
 
-    /// Reads what the server wants to know. `known` are keys that it has been sent already.
+    /// Reads what the server wants to know. `known`: keys whose answers it has been sent already.
     pub(super) fn begin_round(
         &mut self,
         message: &Bytes,
@@ -105,7 +105,8 @@ impl RepeatedCall {
         Ok(requests)
     }
 
-    /// Whether one more request, the last of so many bytes in this round, can be sent to the host.
+    /// Checks that one more request can be sent to the host, after `in_round` others of the same round; with
+    /// it they have `bytes` bytes.
     fn check_room(&self, in_round: usize, bytes: usize) -> Result<(), String> {
         if in_round >= MAX_REQUESTS {
             return Err(format!("it asks for more than {MAX_REQUESTS} answers at once"));
@@ -126,12 +127,12 @@ impl RepeatedCall {
         self.open == 0
     }
 
-    /// How long to wait before the server is asked again for nothing.
+    /// How long to wait before the server is called again without answers.
     pub(super) fn pause(&self) -> Duration {
         (FIRST_PAUSE * 2u32.saturating_pow(self.rounds - 1)).min(LONGEST_PAUSE)
     }
 
-    /// The request with everything that the server wants in it.
+    /// The request with the answers and the state that the server wants in it.
     pub(super) fn request(&self, task_role: TaskRole) -> NextRequest {
         let mut members = String::new();
         if !self.answers.is_empty() {
@@ -140,7 +141,7 @@ impl RepeatedCall {
         if let Some(state) = &self.state {
             let _ = write!(members, r#""requestState":{},"#, String::from_utf8_lossy(state));
         }
-        // Behind the brace there is at least the name of what is called.
+        // After the brace comes at least the name of what is called, so the last comma is right.
         let at = self.params.start + 1;
         let request = self.request.clone().with(at..at, Hole::Text(Bytes::from(members)));
         NextRequest { request, params: self.params.clone(), task_role, timeout: self.timeout }
@@ -155,7 +156,7 @@ pub(super) fn by_key(answers: &[(String, Bytes)]) -> String {
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
-/// One entry of `inputRequests` as a request to the host: the server's bytes behind an envelope of ours.
+/// One entry of `inputRequests` as a request to the host: the server's bytes in an envelope of ours.
 fn host_request(
     message: &Bytes,
     entry: &Span,
@@ -183,7 +184,7 @@ fn host_request(
     })
 }
 
-/// URL-mode elicitation has an id by the legacy protocol, and none by the modern one.
+/// Whether this is URL-mode elicitation without an id: the legacy protocol has one, the modern one has none.
 fn lacks_elicitation_id(request: &[u8], params: &Span) -> bool {
     let mode = Members::find(request, params, "mode");
     let by_url = mode.is_some_and(|mode| string_value(&request[mode]).as_deref() == Some("url"));

@@ -23,7 +23,7 @@ use crate::{
 const SCHEDULES: u64 = 10_000;
 const STEPS: usize = 48;
 const SERVERS: [&str; 2] = ["one", "two"];
-/// How long a server may be silent, and work, on one request.
+/// How long a server may be silent on one request, and how long it may work on it.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(900));
 
 #[test]

@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl<H, R> CallTable<H, R> {
-    /// What an answer leads to; its host is there.
+    /// What follows from an answer; the call's host is not away.
     pub(super) fn advance(
         &mut self,
         ticket: Ticket,
@@ -115,7 +115,7 @@ impl<H, R> CallTable<H, R> {
         self.send(ticket, next, tickets)
     }
 
-    /// To the server this is another request, and so it has a ticket of its own.
+    /// Sends the next request of a call: to the server it is another request, so it has a ticket of its own.
     pub(super) fn send(&mut self, ticket: Ticket, next: NextRequest, tickets: &Tickets) -> Option<Action<H>> {
         let sent = tickets.next();
         self.set_state(ticket, State::InFlight);
@@ -154,7 +154,7 @@ impl<H, R> CallTable<H, R> {
         Some(Ended { host, server, sent, left_open, task, polled: polled.is_some() })
     }
 
-    /// The call that a server works on under this ticket; an earlier ticket of the call counts no more.
+    /// The call that a server works on under this ticket; earlier tickets of the call no longer count.
     pub(super) fn call_of(&self, sent: Ticket) -> Option<Ticket> {
         let again = (!self.sent_again.is_empty()).then(|| self.sent_again.get(&sent).copied()).flatten();
         let ticket = again.unwrap_or(sent);

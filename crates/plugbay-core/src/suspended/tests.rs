@@ -229,7 +229,7 @@ fn a_host_that_fails_or_does_not_answer_ends_the_round() {
     assert!(bench.table.is_clean());
 }
 
-/// An `input_required` result with so many requests, each with so many bytes of text.
+/// An `input_required` result with `count` requests, each with `bytes` bytes of text.
 fn asks(count: usize, bytes: usize) -> Answer {
     let entry =
         |n: usize| format!(r#""{n}":{{"method":"roots/list","params":{{"x":"{}"}}}}"#, "x".repeat(bytes));

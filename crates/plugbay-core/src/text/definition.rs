@@ -1,4 +1,4 @@
-//! Definitions without hidden characters: the bytes of JSON stay as they came, but for those that are taken out.
+//! Definitions without hidden characters: other bytes of the JSON stay as they came.
 
 use std::borrow::Cow;
 
@@ -13,21 +13,21 @@ use crate::wire::{Cursor, ScanError, Span, Unescaped, Walk, string_value};
 pub struct Cleaned {
     /// `None`: nothing had to be taken out.
     pub definition: Option<Bytes>,
-    /// The kinds of characters that were.
+    /// The kinds of characters that were taken out.
     pub stripped: HiddenKinds,
     /// The kinds of those that stay, because a call must repeat them: in keys, and in values that a schema compares with.
     pub kept: HiddenKinds,
 }
 
-/// Whether JSON has nothing in it that could be hidden: neither a character beyond ASCII, nor an escape of one, nor an
-/// escape of a control character that is no line break and no tab.
+/// Whether JSON contains nothing that could be hidden: no character outside of ASCII, no escape of one, and
+/// no escape of a control character other than a line break or tab.
 pub fn is_plain(json: &[u8]) -> bool {
     let escaped = |at: usize| matches!(json.get(at + 1), Some(b'u' | b'b' | b'f' | b'r'));
     json.is_ascii() && memchr(0x7f, json).is_none() && !memchr_iter(b'\\', json).any(escaped)
 }
 
-/// Takes hidden characters out of the texts of a JSON value. Keys stay, and so do the top-level members `identity`, by
-/// which the thing is asked for, and the values that arguments are compared with.
+/// Takes hidden characters out of the texts of a JSON value. Keys stay, and so do the top-level members
+/// `identity`, by which the item is requested, and the values that arguments are compared with.
 pub fn clean_definition(json: &Bytes, identity: &[&str]) -> Cleaned {
     let mut edits = Edits::default();
     if !is_plain(json) {
@@ -87,14 +87,14 @@ impl Place<'_> {
 
 #[derive(Default)]
 struct Edits {
-    /// In the order of the text.
+    /// The spans to cut out, in the order of the text.
     cuts: Vec<Span>,
     stripped: HiddenKinds,
     kept: HiddenKinds,
 }
 
 impl Edits {
-    /// Goes through one value, once. JSON that is not valid ends it: everything before is cleaned.
+    /// Cleans one value in one pass. Invalid JSON ends the pass; everything before is cleaned.
     fn value(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -129,7 +129,7 @@ impl Edits {
         Ok(())
     }
 
-    /// `keeps`: hidden characters are told of, and stay.
+    /// Cleans a string. `keeps`: hidden characters are only noted, and stay.
     fn string(&mut self, json: &[u8], span: &Span, keeps: bool) {
         if is_plain(&json[span.clone()]) {
             return;
@@ -158,8 +158,8 @@ impl Edits {
     }
 }
 
-/// The beginning of a JSON string that is given without its quotes, and whether it goes on. Half of a pair of
-/// surrogates becomes the replacement character.
+/// The beginning of a JSON string that is given without its quotes, and whether more follows. Half of a pair
+/// of surrogates becomes the replacement character.
 pub(crate) fn string_start(text: &[u8], limit: usize) -> (String, bool) {
     let mut all = characters(text).map(|(char, _)| char);
     let read = |char| if char == LONE_HALF { char::REPLACEMENT_CHARACTER } else { char };
@@ -193,8 +193,8 @@ pub(crate) fn string_text(text: &[u8]) -> Cow<'_, str> {
     )
 }
 
-/// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair of
-/// surrogates is taken for a noncharacter: if it stayed, it could pair with another half behind a cut.
+/// The characters of a JSON string without its quotes, each with the number of its bytes. One half of a pair
+/// of surrogates counts as a noncharacter: if it stayed, it could pair with another half after a cut.
 fn characters(text: &[u8]) -> impl Iterator<Item = (char, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -219,7 +219,7 @@ fn multibyte(bytes: &[u8]) -> (char, usize) {
     text.and_then(|text| text.chars().next()).map_or((char::REPLACEMENT_CHARACTER, 1), |char| (char, length))
 }
 
-/// A noncharacter.
+/// The noncharacter that stands for half of a pair of surrogates.
 const LONE_HALF: char = '\u{ffff}';
 
 fn escape(bytes: &[u8]) -> (char, usize) {

@@ -1,4 +1,4 @@
-//! Texts with hidden characters, and what is left of them.
+//! Texts with hidden characters, and what remains of them.
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -1,11 +1,11 @@
-//! About how many tokens a text has, without a vocabulary: for budgets, never for figures that are shown.
+//! Estimates how many tokens a text has, without a vocabulary: for budgets, never for figures that are shown.
 
 /// A word of more letters than this is seldom one token.
 const WORD: usize = 9;
 const DIGITS: usize = 3;
 const MARKS: usize = 2;
 
-/// Words, numbers and marks are counted as o200k would most likely cut them.
+/// The likely number of tokens: words, numbers and marks are counted as o200k would most likely cut them.
 pub fn estimate(text: &str) -> usize {
     let mut tokens = 0;
     let mut run = (Class::Blank, 0);
@@ -30,7 +30,7 @@ enum Class {
     Letter,
     Digit,
     Mark,
-    /// Goes with the word behind it.
+    /// Part of the token of the word after it.
     Blank,
     Other,
 }

@@ -240,7 +240,7 @@ pub const VALUES: &[(Verdict, &[u8])] = &[
 
 pub const DEEP_ARRAY: &[u8] = b"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]";
 
-/// The result of a response that holds `value`, small and large, the value in front and behind.
+/// Results of responses that hold `value`: small and large, with the value at the front and at the end.
 pub fn results(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     [0, 700].into_iter().flat_map(move |length| {
         let text = "x".repeat(length).into_bytes();

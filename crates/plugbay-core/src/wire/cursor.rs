@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// Moves on to where something else has found that a value begins or ends.
+    /// Moves on to a place at which another scan has found the start or the end of a value.
     pub(crate) fn move_to(&mut self, at: usize) {
         self.at = at;
     }
@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Nothing but white space may follow.
+    /// Checks that only white space follows.
     pub(crate) fn end(&mut self) -> Result<(), ScanError> {
         match self.peek() {
             Err(ScanError::Truncated) => Ok(()),
@@ -167,7 +167,7 @@ impl<'a> Cursor<'a> {
         self.expect(b':')
     }
 
-    /// Skips the bytes of a string that mean only themselves, eight at a time where there are as many.
+    /// Skips the bytes of a string that mean only themselves, eight at a time if there are as many.
     fn skip_plain(&mut self) {
         while let Some(chunk) = self.bytes[self.at..].first_chunk::<8>() {
             let plain = plain_bytes(u64::from_le_bytes(*chunk));
@@ -277,7 +277,7 @@ impl Walk {
         Ok(Self { close: if open == b'{' { b'}' } else { b']' }, count: 0 })
     }
 
-    /// Is there another one? The cursor stands before it, or behind the end.
+    /// Whether there is another one. The cursor then stands before it, or else after the end.
     pub(crate) fn advance(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, ScanError> {
         if cursor.peek()? == self.close {
             cursor.at += 1;
@@ -291,8 +291,8 @@ impl Walk {
     }
 }
 
-/// The members of an object, in order, as spans of the message. The object must have been checked before, but for
-/// [`Members::unchecked`].
+/// The members of an object, in order, as spans of the message. The object must have been checked before,
+/// except for [`Members::unchecked`].
 #[derive(Debug)]
 pub struct Members<'a> {
     cursor: Cursor<'a>,
@@ -379,8 +379,8 @@ pub fn string_value(json: &[u8]) -> Option<Cow<'_, str>> {
     decode(json, memchr::memchr(b'\\', json).is_some())
 }
 
-/// The text of a key given with its quotes. With half of a surrogate pair it is no text, and given as it was written: the
-/// members behind it count, too.
+/// The text of a key given with its quotes. A key with half of a surrogate pair is no text. It is returned as
+/// it was written, because the members after it count, too.
 pub(crate) fn key_value(json: &[u8]) -> Cow<'_, str> {
     decode_key(json, memchr::memchr(b'\\', json).is_some())
 }

@@ -9,7 +9,7 @@ use super::Span;
 #[derive(Debug, Clone)]
 pub struct Draft {
     message: Bytes,
-    /// In the order of their spans, which do not overlap.
+    /// The holes in the order of their spans, which do not overlap.
     holes: SmallVec<[(Span, Hole); 4]>,
 }
 

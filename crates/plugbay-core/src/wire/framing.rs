@@ -38,7 +38,7 @@ pub struct Framer {
     searched: usize,
     /// Whether all that was searched is printable ASCII: then nothing is left to check.
     plain: bool,
-    /// An over-long message of which there is more to come.
+    /// An over-long message that is not complete yet.
     dropping: Option<Dropped>,
     /// The framing of the last message.
     seen: Option<Framing>,
@@ -67,13 +67,13 @@ enum Rest {
 }
 
 const SMALLEST_CHUNK: usize = 4 * 1024;
-/// As much as the pipes of servers hold.
+/// The capacity of the pipes of servers.
 const LARGEST_CHUNK: usize = 256 * 1024;
-/// Room for a read behind the beginning of a message, and for its alignment.
+/// Room for a read after the beginning of a message, and for its alignment.
 const LARGE_BUFFER: usize = 2 * LARGEST_CHUNK + PAGE;
 const SPARE_BUFFERS: usize = 2;
 const PAGE: usize = 4096;
-/// A `Content-Length` header block is never longer.
+/// The longest `Content-Length` header block.
 const HEADER_LIMIT: usize = 4 * 1024;
 /// How much of an over-long message is kept to tell whose it was.
 pub(super) const START_KEPT: usize = 1024;
@@ -146,7 +146,7 @@ impl Framer {
         }
     }
 
-    /// How long a message is taken to be of which so much has been read.
+    /// The likely length of a message of which `read` bytes have been read.
     fn largest(&self, read: usize) -> usize {
         self.large.max(8 * read).min(self.limit.max(read))
     }
@@ -202,7 +202,7 @@ impl Framer {
         }
     }
 
-    /// The end of the line, if it is here. A carriage return inside it becomes a tab on the way.
+    /// The end of the line, if it has been read. A carriage return inside the line becomes a tab.
     fn newline(&mut self) -> Option<usize> {
         while let Some(found) = self.unusual() {
             let at = self.searched + found;
@@ -303,8 +303,9 @@ impl Framer {
     fn header(&self) -> Header {
         let window = &self.buffer[..self.buffer.len().min(HEADER_LIMIT)];
         if let Some(end) = memchr::memchr(b'\n', window) {
-            // A log line that merely begins like a header ends with a plain newline, or a message comes right behind it.
-            // Either counts whatever else has been read: messages do not depend on where reads end.
+            // A log line that merely begins like a header ends with a plain newline, or a message follows
+            // directly. Either sign counts, whatever else has been read: messages do not depend on where
+            // reads end.
             let is_plain = !window[..end].ends_with(b"\r");
             if is_plain || matches!(window.get(end + 1), Some(b'{' | b'[')) {
                 return Header::No;
@@ -329,8 +330,8 @@ enum Header {
     No,
 }
 
-/// Makes an empty buffer begin where, behind `read` bytes, a page begins: a pipe is copied out of pages,
-/// and processors copy faster between places of equal alignment.
+/// Aligns an empty buffer so that a page begins after `read` bytes: a pipe is copied out of pages, and
+/// processors copy faster between places of equal alignment.
 fn align(buffer: &mut BytesMut, read: usize) {
     let gap = buffer.as_ptr().wrapping_add(read).align_offset(PAGE);
     buffer.resize(gap, 0);
@@ -358,7 +359,7 @@ fn printable<S: Simd>(simd: S, blocks: &[[u8; 64]]) -> usize {
     count
 }
 
-/// A message that came in one piece, as it is for everybody: one line, and text.
+/// A message that came in one piece, in the form of all messages: one line of text.
 pub fn as_message(mut message: BytesMut) -> Incoming {
     // What follows the last brace says nothing, and hides where the message ends.
     message.truncate(message.trim_ascii_end().len());
@@ -366,7 +367,7 @@ pub fn as_message(mut message: BytesMut) -> Incoming {
     checked(message.freeze())
 }
 
-/// Makes line breaks tabs.
+/// Turns line breaks into tabs.
 fn on_one_line(text: &mut [u8]) {
     let mut done = 0;
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &text[done..]) {

@@ -40,7 +40,7 @@ pub enum Kind {
 /// Why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
-    /// The id of the message, where it could be read and is one.
+    /// The id of the message, if it could be read and is valid.
     pub id: Option<Span>,
     /// The id of the request that the message answers, as it is written: possibly of the wrong kind.
     pub answers: Option<Span>,
@@ -85,13 +85,13 @@ pub enum Fault {
 
 impl Head {
     /// Reads a whole message strictly: grammar, depth, and an envelope that every parser reads alike.
-    /// That it is UTF-8 has been seen to before.
+    /// The caller has checked that the bytes are UTF-8.
     pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
         Envelope::scan(bytes).unwrap_or_else(|| Envelope::read(bytes)).and_then(Envelope::into_head)
     }
 
-    /// Reads the envelope of a message that another process of plugbay checks; a large response in one of the usual
-    /// orders without its payload.
+    /// Reads the envelope of a message that another process of plugbay checks. The payload of a large
+    /// response in one of the usual orders is skipped.
     pub fn peek(bytes: &[u8]) -> Result<Self, Malformed> {
         if bytes.len() <= READ_WHOLE {
             return Self::read(bytes);
@@ -102,7 +102,7 @@ impl Head {
         }
     }
 
-    /// The id of a response of which only the two ends are at hand.
+    /// The id of a response of which only the start and the end are known.
     pub fn id_of_truncated_response<'a>(start: &'a [u8], end: &'a [u8]) -> Option<&'a [u8]> {
         match Leading::read(start)?.id {
             Some(id) => Some(&start[id]),
@@ -124,8 +124,8 @@ impl Head {
     }
 }
 
-/// Whether these bytes are one JSON object that can be the params of a message. That they are UTF-8 has been seen to
-/// before.
+/// Checks that these bytes are one JSON object that can be the params of a message. The caller has checked
+/// that they are UTF-8.
 pub fn check_params(bytes: &[u8]) -> Result<(), Fault> {
     let mut cursor = Cursor::new(bytes, 0);
     let first = cursor.peek()?;
@@ -191,7 +191,7 @@ fn trailing_id(bytes: &[u8]) -> Option<Head> {
     Some(leading.head(id, trailing.payload_end))
 }
 
-/// The members behind the payload, up to the end of the message.
+/// The members after the payload, up to the end of the message.
 struct Trailing {
     payload_end: usize,
     versioned: bool,
@@ -199,7 +199,7 @@ struct Trailing {
 }
 
 impl Trailing {
-    /// `from`: where the payload begins, or something of it.
+    /// `from`: the start of the payload, or a place in it.
     fn read(bytes: &[u8], from: usize) -> Option<Self> {
         let window = bytes.len().saturating_sub(TAIL).max(from);
         let before_last = bytes.len().checked_sub(1)?;
@@ -225,7 +225,7 @@ impl Trailing {
 /// A message up to this size is read whole even if that is not necessary, because it costs little.
 const READ_WHOLE: usize = 512;
 
-/// Readers keep longer numbers as floating-point ones, or reject them.
+/// The longest number that is an id: readers keep longer ones as floating-point numbers, or reject them.
 const ID_DIGITS: usize = 64;
 
 /// How far from the end the last members of an envelope can begin.
@@ -243,7 +243,7 @@ struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// The quick way. `None`: something is wrong, and [`Envelope::read`] tells what.
+    /// Reads an envelope fast. `None`: something is wrong, and [`Envelope::read`] tells what.
     fn scan(bytes: &'a [u8]) -> Option<Result<Self, Malformed>> {
         let mut envelope = Self { bytes, ..Self::default() };
         let (mut fault, mut readable) = (None, true);
@@ -284,7 +284,8 @@ impl<'a> Envelope<'a> {
         envelope.unless(fault)
     }
 
-    /// A message that is nested too deep has an id all the same: a request without an answer would wait for one.
+    /// The refusal of a message that is nested too deep, with its id if possible: its request would else wait
+    /// for an answer.
     fn too_deep(bytes: &'a [u8], error: ScanError) -> Malformed {
         let mut envelope = Self { bytes, ..Self::default() };
         let fault = Fault::Json(error);
@@ -326,7 +327,7 @@ impl<'a> Envelope<'a> {
                 return Err(Fault::Case { found: key.to_string(), expected: name });
             }
         }
-        Ok(()) // what we do not know passes
+        Ok(()) // unknown members pass
     }
 
     fn into_head(self) -> Result<Head, Malformed> {
@@ -367,9 +368,9 @@ impl<'a> Envelope<'a> {
     }
 
     fn malformed(&self, fault: Fault) -> Malformed {
-        // A doubled id is nobody's id.
+        // An id that occurs twice counts as none.
         let id = self.id.clone().filter(|_| fault != Fault::Duplicate("id"));
-        // Some reader takes it for a request.
+        // Some reader could take it for a request.
         let is_request = self.method.is_some() || matches!(fault, Fault::Case { expected: "method", .. });
         let answers = id.clone().filter(|_| !is_request);
         Malformed { id: id.filter(|id| is_id(self.bytes, id)), answers, fault }
@@ -380,7 +381,7 @@ fn is_version(bytes: &[u8], value: &Span) -> bool {
     string_value(&bytes[value.clone()]).is_some_and(|version| version == "2.0")
 }
 
-/// A string, or a number that is written as an integer.
+/// Whether a value is a string, or a number that is written as an integer.
 fn is_id(bytes: &[u8], value: &Span) -> bool {
     match &bytes[value.clone()] {
         [b'"', ..] => true,

@@ -19,13 +19,13 @@ impl<S: Simd> Block<S> {
         Self(u8x64::from_slice(simd, bytes))
     }
 
-    /// The bytes that are this one.
+    /// The bytes that equal this one.
     #[inline(always)]
     pub(super) fn equal(self, byte: u8) -> u64 {
         self.0.simd_eq(byte).to_bitmask()
     }
 
-    /// The bytes that are this one when bit 5 is set: a bracket is then a brace.
+    /// The bytes that equal this one once their bit 5 is set: it makes a bracket a brace.
     #[inline(always)]
     pub(super) fn folded(self, byte: u8) -> u64 {
         (self.0 | 0x20).simd_eq(byte).to_bitmask()
@@ -81,7 +81,7 @@ impl<S: Simd> Block<S> {
 
 const LAST_CONTROL: u8 = 0x1f;
 
-/// Every set of vector instructions that this processor has, and none.
+/// Every set of vector instructions that this processor has, and the one without any.
 #[cfg(test)]
 pub(super) fn levels() -> Vec<Level> {
     let best = Level::new();
@@ -132,7 +132,7 @@ mod tests {
         fn masks_say_of_each_byte_whether_it_fits(
             any in prop::array::uniform32(any::<u8>()),
             near in prop::array::uniform32(prop::sample::select(b"\"\\{}[]/09;:,. \t\x1f\x20\x7f\x80\xa2\xdc".to_vec())),
-            // Blocks with one byte that matters at most: often all is plain but for it.
+            // Blocks with at most one byte that matters: often all others are plain.
             odd in prop::sample::select(b"a \x7f\x80\xff\x20\x1f\0\"\\".to_vec()),
             place in 0usize..64,
         ) {

@@ -36,6 +36,6 @@ pub type Span = std::ops::Range<usize>;
 
 /// How deep a message that we look into may be nested.
 pub const DEPTH_LIMIT: u32 = 64;
-/// How many members `params`, `result` or `error` may have. No message of the protocol has more than a few; each one
-/// costs a step wherever a message is looked into. What is nested deeper may have more.
+/// How many members `params`, `result` or `error` may have. No message of the protocol has more than a few;
+/// each one costs a step wherever a message is read. Objects nested deeper may have more.
 pub const MEMBER_LIMIT: usize = 10_000;

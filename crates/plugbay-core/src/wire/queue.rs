@@ -1,4 +1,4 @@
-//! What waits to be written, delimited, in the order in which it goes out.
+//! The delimited messages that wait to be written, in the order in which they go out.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ impl Queue {
         self.pieces.iter().take(PIECES_PER_WRITE).map(|piece| slice(piece)).collect()
     }
 
-    /// So many bytes from the front have been written.
+    /// Removes `count` bytes from the front, which have been written.
     pub fn advance(&mut self, mut count: usize) {
         self.bytes -= count;
         while let Some(first) = self.pieces.front_mut() {

@@ -27,8 +27,9 @@ pub(super) struct Found {
     pub(super) commas: usize,
 }
 
-/// Whether these bytes are one JSON object and nothing else, nested at most [`DEPTH_LIMIT`] deep. `member` gets each
-/// member; what it got counts only if the answer is yes. That the bytes are UTF-8 has been seen to before.
+/// Whether these bytes are one JSON object and nothing else, nested at most [`DEPTH_LIMIT`] deep. `member`
+/// gets each member; what it got counts only if the answer is yes. The caller has checked that the bytes are
+/// UTF-8.
 pub(super) fn object(bytes: &[u8], member: impl FnMut(Found)) -> bool {
     object_with(Level::new(), bytes, member)
 }
@@ -69,8 +70,8 @@ fn all_blocks<S: Simd>(simd: S, text: &[u8], member: &mut impl FnMut(Found)) -> 
 /// How many blocks of a string are passed at once.
 const STRIDE: usize = 4;
 
-/// How many of these blocks have nothing but text of the string that is open, with the most usual escapes. Most text is
-/// passed here, by a few instructions, and without a branch that depends on where its escapes are.
+/// How many of these blocks have nothing but text of the open string, with the most usual escapes. Most text
+/// is skipped here, by a few instructions, and without a branch that depends on where its escapes are.
 #[inline(always)]
 fn text_of_string<S: Simd>(simd: S, blocks: &[[u8; 64]], escape: &mut u64) -> usize {
     let (strides, _) = blocks.as_chunks::<STRIDE>();
@@ -92,7 +93,8 @@ fn text_of_string<S: Simd>(simd: S, blocks: &[[u8; 64]], escape: &mut u64) -> us
     strides.len() * STRIDE
 }
 
-/// Between two blocks: what has been read, and what must come next. A `u64` is one bit, unless it says otherwise.
+/// The state between two blocks: what has been read, and what must come next. A `u64` holds one bit, unless
+/// its comment says otherwise.
 #[derive(Default)]
 struct Scan {
     /// All bits if the next block begins inside of a string.
@@ -118,7 +120,7 @@ struct Scan {
     stack: u64,
 }
 
-/// Between two blocks: which part of a number the last byte is. Each is one bit.
+/// The state of a number between two blocks: the part of it that the last byte is. Each field holds one bit.
 #[derive(Default)]
 struct Number {
     /// The minus,
@@ -129,7 +131,7 @@ struct Number {
     integer: u64,
     /// the dot,
     dot: u64,
-    /// a digit behind it.
+    /// a digit after it.
     fraction: u64,
 }
 
@@ -150,14 +152,14 @@ struct Tokens {
     dots: u64,
 }
 
-/// The stack of brackets, if all are open that an envelope has around the members of a value.
+/// The stack of brackets when all are open that an envelope has around the members of a value.
 const DEEPEST_OF_ENVELOPE: u64 = 0b11;
 
-/// What the brackets of one block tell of its other tokens.
+/// The nesting of a block's other tokens, as its brackets tell it.
 struct Nesting {
-    /// Bytes behind one that stands directly in an object.
+    /// Bytes after one that stands directly in an object.
     in_object: u64,
-    /// Some bytes stand directly in the envelope or in one of its values, or behind it.
+    /// Some bytes stand directly in the envelope or in one of its values, or after it.
     in_envelope: bool,
 }
 
@@ -230,7 +232,7 @@ impl Scan {
         u64::BITS - self.stack.leading_zeros()
     }
 
-    /// Whether the brackets of a block are nested too deep. The count of those that open nearly always says no.
+    /// Whether the brackets of a block are nested too deep. Counting those that open is nearly always enough.
     #[inline(always)]
     fn is_too_deep(&self, tokens: &Tokens) -> bool {
         const { assert!(DEPTH_LIMIT == u64::BITS, "the open levels are the bits of one u64") }
@@ -261,7 +263,7 @@ impl Scan {
         Nesting { in_object, in_envelope: lowest <= DEEPEST_OF_ENVELOPE }
     }
 
-    /// Whether each token may follow the one before it, and each number and literal is one.
+    /// Whether each token may follow the one before it, and each number and literal is valid.
     #[inline(always)]
     fn follows_grammar(&mut self, text: &[u8], base: usize, tokens: &Tokens, nesting: &Nesting) -> bool {
         let Tokens { opening_quotes, left, right, colons, commas, blanks, .. } = *tokens;
@@ -274,11 +276,11 @@ impl Scan {
         let behind_open = behind(left, blanks, &mut self.after_open);
         let key_places = (behind_comma | behind_open) & nesting.in_object;
 
-        // A key passes through its string by carrying: from the opening quote to the closing one.
+        // The addition carries a key through its string, from the opening quote to the closing one.
         let key_ends = run_ends(opening_quotes & key_places, tokens.within_strings, &mut self.in_key);
         let behind_key = behind(key_ends, blanks, &mut self.after_key);
 
-        // A value stands behind a colon, a comma or an opening bracket, and nothing else does, but for an empty pair.
+        // A value follows a colon, a comma or an opening bracket; nothing else does, except in an empty pair.
         let values = opening_quotes | left | scalar_starts;
         let value_places = behind_colon | behind_comma | behind_open;
         let wrong = (value_places ^ values) & !(behind_open & right)
@@ -301,7 +303,7 @@ struct Envelope {
 }
 
 impl Envelope {
-    /// Tells of the members that end in this block, which begins this deep. False: something stands behind the envelope.
+    /// Reports the members that end in this block, which begins this deep. False: more follows the envelope.
     fn read(
         &mut self,
         text: &[u8],
@@ -342,7 +344,7 @@ impl Envelope {
 }
 
 impl Number {
-    /// Whether each number and each literal is one; `starts` are their first bytes.
+    /// Whether each number and each literal is valid; `starts` are their first bytes.
     #[inline(always)]
     fn follows_grammar(&mut self, text: &[u8], base: usize, tokens: &Tokens, starts: u64) -> bool {
         let Tokens { scalars, digits, zeros, dots, .. } = *tokens;
@@ -368,7 +370,7 @@ impl Number {
     }
 }
 
-/// The bytes behind a backslash that is not itself behind one.
+/// The bytes that are escaped: each follows a backslash that is not escaped itself.
 #[inline(always)]
 pub(super) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
     const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
@@ -381,7 +383,7 @@ pub(super) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
     escaped
 }
 
-/// The places behind these.
+/// The places directly after these.
 #[inline(always)]
 fn shift(places: u64, carry: &mut u64) -> u64 {
     let shifted = places << 1 | *carry;
@@ -389,23 +391,24 @@ fn shift(places: u64, carry: &mut u64) -> u64 {
     shifted
 }
 
-/// The first places behind the runs that have these starts. A run that goes on from the last block has none here.
+/// The first places after the runs that have these starts. A run that continues from the last block has no
+/// start here.
 #[inline(always)]
 fn run_ends(starts: u64, runs: u64, carry: &mut u64) -> u64 {
-    // A start is carried through its run.
+    // The addition carries a start through its run.
     let (through, over) = runs.overflowing_add(starts | *carry);
     *carry = u64::from(over);
     through & !runs
 }
 
-/// The first places that are not blank behind these tokens.
+/// The first places after these tokens that are not blank.
 #[inline(always)]
 fn behind(tokens: u64, blanks: u64, carry: &mut u64) -> u64 {
     let places = shift(tokens, carry);
     if blanks == 0 {
         return places;
     }
-    // A place in a run of blanks is carried through to the end of the run.
+    // The addition carries a place in a run of blanks to the end of the run.
     let (through, over) = blanks.overflowing_add(places & blanks);
     *carry |= u64::from(over);
     (places | through) & !blanks
@@ -433,7 +436,7 @@ pub(super) fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     )
 }
 
-/// Whether each of these places begins what may stand behind a backslash.
+/// Whether the text at each of these places may follow a backslash.
 #[inline(never)]
 fn are_escapes(text: &[u8], base: usize, places: u64) -> bool {
     bits(places).all(|at| is_escape(&text[(base + at).min(text.len())..]))
@@ -445,7 +448,7 @@ fn are_exponents(text: &[u8], base: usize, places: u64) -> bool {
     bits(places).all(|at| is_exponent(&text[base + at..]))
 }
 
-/// Whether the text begins with what may stand behind a backslash.
+/// Whether the text begins with something that may follow a backslash.
 fn is_escape(text: &[u8]) -> bool {
     match text {
         [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => true,
@@ -472,7 +475,7 @@ fn is_exponent(text: &[u8]) -> bool {
     count > 0 && ends_value(&digits[count..])
 }
 
-/// Whether the text begins with a byte that may stand behind a value.
+/// Whether the text begins with a byte that may follow a value.
 #[inline(always)]
 fn ends_value(text: &[u8]) -> bool {
     matches!(text, [b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t', ..])

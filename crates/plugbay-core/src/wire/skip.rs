@@ -1,7 +1,8 @@
-//! Moves on in JSON without a look at what is passed, 64 bytes at a time.
+//! Skips parts of JSON without checking them, 64 bytes at a time.
 //!
 //! A message is checked once, by [`super::scan`]. Later passes look for a few members, and a large value between them
-//! must not cost as much as the check. Text that is no JSON ends somewhere, and the strict cursor behind it says so.
+//! must not cost as much as the check. In text that is no JSON a skip ends somewhere, and the strict cursor
+//! that goes on there reports the error.
 
 #![expect(
     clippy::inline_always,
@@ -16,7 +17,7 @@ use super::{
     scan::{bits, escaped, parity},
 };
 
-/// The end of the string that begins at `at`, behind its closing quote.
+/// The end of the string that begins at `at`, after its closing quote.
 pub(crate) fn string_end(json: &[u8], at: usize) -> Option<usize> {
     // Most strings are short and have no escapes.
     let near = json.get(at + 1..).map_or(&[][..], |text| &text[..text.len().min(64)]);
@@ -37,17 +38,17 @@ pub(crate) fn container_end(json: &[u8], at: usize) -> Option<usize> {
     container.end
 }
 
-/// Elements of an array that were passed.
+/// Elements of an array that were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passed {
     pub(crate) count: usize,
     /// The comma before the next element, or the end of the array.
     pub(crate) next: usize,
-    /// Where the last of them begins, or blanks before it.
+    /// The start of the last of them, or of blanks before it.
     pub(crate) last: usize,
 }
 
-/// Passes up to `count` elements of an array, of which one begins at `at`.
+/// Skips up to `count` elements of an array, from the one that begins at `at`.
 pub(crate) fn elements(json: &[u8], at: usize, count: usize) -> Passed {
     let passed = Passed { count: 0, next: json.len(), last: at };
     let mut elements = Elements { passed, count, depth: 0, strings: Strings::default() };
@@ -55,9 +56,9 @@ pub(crate) fn elements(json: &[u8], at: usize, count: usize) -> Passed {
     elements.passed
 }
 
-/// What is looked for, between two blocks.
+/// The state of a search between two blocks.
 trait Wanted {
-    /// Takes the block that begins at `base`. `true`: it is found.
+    /// Searches the block that begins at `base`. `true`: found.
     fn is_in<S: Simd>(&mut self, base: usize, block: Block<S>) -> bool;
 }
 
@@ -66,7 +67,7 @@ fn pass(json: &[u8], at: usize, wanted: &mut impl Wanted) {
     dispatch!(Level::new(), simd => all_blocks(simd, rest, at, wanted));
 }
 
-/// The last block is filled up with blanks.
+/// Searches block by block; the last one is filled up with blanks.
 #[inline(always)]
 fn all_blocks<S: Simd>(simd: S, text: &[u8], start: usize, wanted: &mut impl Wanted) {
     let (blocks, tail) = text.as_chunks::<64>();
@@ -79,7 +80,7 @@ fn all_blocks<S: Simd>(simd: S, text: &[u8], start: usize, wanted: &mut impl Wan
     }
 }
 
-/// Which bytes belong to strings, between two blocks.
+/// The state of strings between two blocks.
 #[derive(Default)]
 struct Strings {
     /// All bits if the next block begins inside of a string.
@@ -133,7 +134,7 @@ impl Wanted for ContainerEnd {
         let outside = self.strings.outside(block);
         let left = block.folded(b'{') & outside;
         let right = block.folded(b'}') & outside;
-        // Too few brackets close for the last one to be among them.
+        // Too few brackets close for the outermost to be among them.
         if right.count_ones() < self.depth {
             self.depth = self.depth + left.count_ones() - right.count_ones();
             return false;
@@ -155,7 +156,7 @@ impl Wanted for ContainerEnd {
 
 struct Elements {
     passed: Passed,
-    /// So many are passed at most.
+    /// At most this many are skipped.
     count: usize,
     depth: u32,
     strings: Strings,
@@ -168,7 +169,7 @@ impl Wanted for Elements {
         let opens = block.folded(b'{') & outside;
         let closes = block.folded(b'}') & outside;
         let commas = block.equal(b',') & outside;
-        // Commas count between brackets of elements only.
+        // Commas count only outside of the brackets of elements.
         let mut marks = opens | closes | if self.depth == 0 || closes != 0 { commas } else { 0 };
         while marks != 0 {
             let bit = marks & marks.wrapping_neg();
@@ -176,7 +177,7 @@ impl Wanted for Elements {
             marks ^= bit;
             if opens & bit != 0 {
                 self.depth += 1;
-                // No comma counts before the next bracket.
+                // Inside of an element, commas before the next bracket do not count.
                 let brackets = (opens | closes) & marks;
                 marks &= !(brackets & brackets.wrapping_neg()).wrapping_sub(1) | opens | closes;
             } else if closes & bit != 0 {

@@ -11,7 +11,7 @@ use super::framing::{END_KEPT, Incoming, START_KEPT, as_message};
 pub enum SseItem {
     /// An event with data. Its id, if the stream has given any yet, is in [`SseDecoder::last_id`].
     Event { name: Bytes, data: Incoming },
-    /// How long to wait before the stream is asked for again.
+    /// How long to wait before the stream is requested again.
     Retry(Duration),
 }
 
@@ -26,15 +26,15 @@ pub struct SseDecoder {
     data: Data,
     id: Option<Bytes>,
     last_id: Option<Bytes>,
-    /// The last line ended with a carriage return: a newline right behind belongs to it.
+    /// The last line ended with a carriage return: a newline directly after belongs to it.
     after_return: bool,
     /// The line in `buffer` is the rest of a longer one.
     continued: bool,
     begun: bool,
 }
 
-/// The data of the event that is being read; its lines are put together with tabs, because a message
-/// is one line to everybody behind us.
+/// The data of the event that is being read. Its lines are joined with tabs, because all later readers
+/// take a message as one line.
 #[derive(Debug, Default)]
 enum Data {
     #[default]
@@ -48,10 +48,10 @@ enum Data {
 }
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-/// Stands for the end of a line of data. A line feed would end the message where lines do.
+/// Replaces the end of a line of data. A line feed would end the message wherever messages are lines.
 const BETWEEN_LINES: &[u8] = b"\t";
 const DATA: &[u8] = b"data:";
-/// A line that means nothing.
+/// The beginning of a comment, which means nothing.
 const COMMENT: &[u8] = b":";
 
 impl SseDecoder {
@@ -70,7 +70,7 @@ impl SseDecoder {
         }
     }
 
-    /// For a stream that goes on behind the event with this id.
+    /// For a stream that goes on after the event with this id.
     pub fn resumed(limit: usize, last_id: Option<Bytes>) -> Self {
         Self { last_id, ..Self::new(limit) }
     }
@@ -79,7 +79,7 @@ impl SseDecoder {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The id to name when the stream is asked for again.
+    /// The id to name when the stream is requested again.
     pub fn last_id(&self) -> Option<&Bytes> {
         self.last_id.as_ref()
     }
@@ -131,7 +131,7 @@ impl SseDecoder {
         line.len() > self.limit + 16
     }
 
-    /// A line that is longer than any message may be is read on without being kept. Only data can be part of a message.
+    /// Stops keeping a line longer than any message may be, but reads on. Only data can be part of a message.
     fn give_up_on_long_line(&mut self) {
         if !self.is_too_long(&self.buffer) {
             return;
@@ -144,7 +144,7 @@ impl SseDecoder {
             COMMENT
         };
         self.continued = true;
-        self.buffer.extend_from_slice(field); // the rest of the line goes on as the same field
+        self.buffer.extend_from_slice(field); // the rest of the line continues the same field
         self.searched = self.buffer.len();
     }
 

@@ -9,9 +9,9 @@ use fearless_simd::{Level, Simd, dispatch};
 
 use super::masks::Block;
 
-/// Bytes of a text that are looked at together, with those behind a block that a copy of eight may take along.
+/// How many bytes of a text are read together: a block, and those after it that a copy of eight may include.
 const WINDOW: usize = 72;
-/// Bytes that a window may fill.
+/// How many bytes a window may fill.
 const ROOM: usize = 80;
 
 /// A string that is being unescaped.
@@ -19,7 +19,7 @@ pub(crate) struct Unescaped<'a> {
     pub(crate) text: &'a [u8],
     /// How much of the text has been read.
     pub(crate) at: usize,
-    /// What the text says. Bytes behind `end` do not count.
+    /// The unescaped text. Bytes after `end` do not count.
     pub(crate) out: Vec<u8>,
     pub(crate) end: usize,
 }
@@ -71,7 +71,7 @@ impl<'a> Unescaped<'a> {
     }
 }
 
-/// Copies bytes of a block, eight at a time: some behind them are written too, and do not count.
+/// Copies bytes of a block, eight at a time: some after them are written too, and do not count.
 #[inline(always)]
 fn copy(window: &[u8; WINDOW], bytes: std::ops::Range<usize>, room: &mut [u8; ROOM], to: usize) -> usize {
     let (mut from, mut end) = (bytes.start, to);
@@ -86,7 +86,7 @@ fn copy(window: &[u8; WINDOW], bytes: std::ops::Range<usize>, room: &mut [u8; RO
     to + bytes.end.saturating_sub(bytes.start)
 }
 
-/// By the letter behind a backslash: the byte that both stand for. The others are 0.
+/// The byte that a short escape stands for, by the letter after the backslash. The others are 0.
 static SHORT_ESCAPES: [u8; 256] = {
     let mut bytes = [0; 256];
     let pairs = [b"\"\"", b"\\\\", b"//", b"n\n", b"t\t", b"r\r", b"b\x08", b"f\x0c"];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Draft, Hole, Span};
 
 const VERSION: &[u8] = br#"{"jsonrpc":"2.0","#;
-/// What an envelope adds to its parts, roughly.
+/// Roughly how many bytes an envelope adds to its parts.
 const OVERHEAD: usize = 64;
 
 /// A request with the given raw id.

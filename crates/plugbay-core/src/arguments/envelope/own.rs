@@ -1,10 +1,10 @@
-//! The parameters of a calling tool itself: how long a call may take, and what is taken of its result.
+//! The parameters of a calling tool itself: how long a call may take, and which part of its result is wanted.
 
 use std::time::Duration;
 
 use super::{FILTER, Kind, Mode, NoCall, Opened, Problem, TIMEOUT, scalar, shown, string_value};
 
-/// What the calling tool is told for itself.
+/// The calling tool's own parameters.
 pub(super) struct Own {
     pub(super) timeout: Option<Duration>,
     pub(super) filter: Option<String>,

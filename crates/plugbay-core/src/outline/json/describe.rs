@@ -3,11 +3,11 @@
 use super::super::{page::count, sample};
 use crate::shape::profile::{Node, Numbers, Strings};
 
-/// Distinct strings that are shown, and how much of each.
+/// How many distinct strings are shown, and how much of each.
 const VALUES: usize = 6;
 const VALUE: usize = 40;
 
-/// Nothing if there are only arrays and objects.
+/// The description; empty if there are only arrays and objects.
 pub(super) fn describe(node: &Node) -> String {
     let is_one = node.count() == 1;
     let mut parts = Vec::new();
@@ -45,7 +45,7 @@ fn numbers(numbers: &Numbers, is_one: bool) -> String {
     }
 }
 
-/// Integers whole, others in four figures.
+/// A number: integers in full, others with four figures.
 fn short(number: f64) -> String {
     if number.is_nan() {
         "?".to_owned()
@@ -75,7 +75,7 @@ fn strings(strings: &Strings) -> String {
     format!("{} ≤{}", strings.format.as_str(), count(strings.longest))
 }
 
-/// The most frequent values first.
+/// Values with their counts, the most frequent first.
 fn distinct(values: &[(Box<[u8]>, usize)]) -> String {
     let mut values: Vec<_> = values.iter().collect();
     values.sort_by_key(|(_, times)| std::cmp::Reverse(*times));

@@ -7,7 +7,7 @@ use crate::{
     wire::{Cursor, ScanError, Walk},
 };
 
-/// A longer name or folder is cut.
+/// The longest name of a file or folder; a longer one is cut.
 const NAME: usize = 255;
 
 /// Writes counts of folders and kinds of files, if the JSON is a tree of files.
@@ -53,10 +53,10 @@ struct Reader<'a> {
     listing: Listing,
 }
 
-/// Where in the tree an entry stands.
+/// The place of an entry in the tree.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    /// The entry at the top of the tree in which this one is.
+    /// The entry at the top of the tree that contains this one.
     top: Option<&'a str>,
     depth: u32,
 }
@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
         Self { depth: self.depth + 1, ..self }
     }
 
-    /// Of the children of an entry of this name. A single root is no folder to count by.
+    /// The place of the children of an entry with this name. Files are not counted by a single root.
     fn below(self, name: &'a str) -> Self {
         let top = if self.depth > 0 { self.top.or(Some(name)) } else { None };
         Self { top, depth: self.depth + 1 }

@@ -1,4 +1,4 @@
-//! The parts of a result that an outline replaces, and what there is to read in them.
+//! The parts of a result that an outline replaces, and their readable contents.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,16 @@ use crate::{
     wire::{Span, skip},
 };
 
-/// A text of at most so many bytes stays, unless there are many.
+/// A text of at most `SMALL` bytes stays, unless such texts have `MANY` bytes together.
 const SMALL: usize = 500;
 const MANY: usize = 4000;
-/// So many bytes of a text are compared with `structuredContent`.
+/// How many bytes of a text are compared with `structuredContent`.
 const COMPARED: usize = 64 << 10;
 
-/// A result, and which of its texts are replaced.
+/// A result, and the choice of its texts that are replaced.
 pub(super) struct Parts<'r, 'a> {
     pub(super) result: &'r ToolResult<'a>,
-    /// For each block.
+    /// For each block, whether it is a large text.
     pub(super) is_large: Vec<bool>,
 }
 
@@ -38,7 +38,7 @@ impl<'r, 'a> Parts<'r, 'a> {
         large.filter_map(move |(block, _)| Some(&json[block.text.clone()?]))
     }
 
-    /// Bytes of all that could be outlined.
+    /// How many bytes could be outlined.
     pub(super) fn bytes(&self) -> usize {
         self.texts().map(<[u8]>::len).sum::<usize>() + self.result.structured().map_or(0, <[u8]>::len)
     }
@@ -63,7 +63,7 @@ impl<'r, 'a> Parts<'r, 'a> {
 
 /// How texts repeat `structuredContent`.
 enum Same {
-    /// The only member of it is the text.
+    /// The text is the only member of `structuredContent`.
     Member,
     /// The text is the JSON, or the texts are the elements of its only member.
     Whole,
@@ -84,7 +84,7 @@ fn same(texts: &[&[u8]], structured: &[u8]) -> Same {
     }
 }
 
-/// Whether a quoted text is this JSON, but for white space; told from its beginning.
+/// Whether a quoted text is this JSON, except for white space. Only the beginning is compared.
 fn is_same_json(text: &[u8], structured: &[u8]) -> bool {
     let (text, _) = string_start(&text[1..text.len() - 1], COMPARED);
     let end = structured.len().min(COMPARED);

@@ -1,4 +1,4 @@
-//! Whatever comes in: nothing panics, everything fits.
+//! Any input: nothing panics, everything fits.
 
 use proptest::prelude::*;
 

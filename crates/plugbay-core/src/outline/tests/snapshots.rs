@@ -1,4 +1,4 @@
-//! What a model reads of results in the forms of real servers.
+//! Outlines of results in the forms of real servers.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ fn shown(name: &str, kind: Kind, text: &str) {
     snapshot(name, &format!("{}\n{tokens}", outline.text));
 }
 
-/// As a search for issues answers.
+/// The answer to a search for issues.
 pub(super) fn issues(count: usize) -> Value {
     let issue = |n: usize| {
         let name = |l: usize| ["bug", "feature", "docs"][(n + l) % 3];

@@ -15,7 +15,7 @@ pub(super) struct File {
     removed: usize,
 }
 
-/// `None` if it is no diff.
+/// Reads a diff; `None` if the text is none.
 pub(super) fn read(text: &str, probe: &[&str]) -> Option<Vec<File>> {
     let has_files = probe.windows(2).any(|pair| pair[0].starts_with("--- ") && pair[1].starts_with("+++ "));
     if !has_files || !probe.iter().any(|line| hunk(line).is_some()) {
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str, probe: &[&str]) -> Option<Vec<File>> {
     Some(files)
 }
 
-/// A file without a line of its own before: `---` is the line above.
+/// Names a file, and adds it if no line of its own came before: `---` is the line above.
 fn name(files: &mut Vec<File>, path: &str, at: usize) {
     let path = path.strip_prefix("b/").unwrap_or(path);
     let path = path.split('\t').next().unwrap_or(path);

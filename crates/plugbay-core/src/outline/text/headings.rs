@@ -7,11 +7,11 @@ use super::{
     Lines,
 };
 
-/// So many headings are kept.
+/// How many headings are kept.
 const MOST: usize = 2000;
-/// Characters of a heading.
+/// The most characters of a heading.
 const HEADING: usize = 100;
-/// Bytes of HTML that a heading may take.
+/// The most bytes of HTML of a heading.
 const ELEMENT: usize = 2000;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Heading {
     stands_apart: bool,
 }
 
-/// Whether a line has the form of a heading of the second level: a quick look.
+/// Whether some line has the form of a heading of the second level: a quick check.
 pub(super) fn may_be_markdown(text: &str) -> bool {
     text.starts_with("## ") || memmem::find(text.as_bytes(), b"\n## ").is_some()
 }
@@ -52,7 +52,7 @@ pub(super) fn markdown(text: &str) -> Vec<Heading> {
     headings
 }
 
-/// Comments of programs begin with `#` too, but stand in no such order.
+/// Whether headings are those of Markdown: comments of programs begin with `#` too, but look different.
 pub(super) fn is_markdown(headings: &[Heading]) -> bool {
     let apart = headings.iter().filter(|heading| heading.stands_apart).count();
     headings.len() >= 2
@@ -68,7 +68,7 @@ pub(super) fn write_markdown(page: &mut Page, headings: &[Heading], lines: &Line
     write(page, headings, line);
 }
 
-/// Whole levels as far as they fit, and an even choice of the next.
+/// Writes complete levels of headings as far as they fit, and an even choice of the next level.
 fn write(page: &mut Page, headings: &[Heading], line: impl Fn(&Heading) -> String) {
     let cost = |heading: &Heading| cost(&line(heading));
     let room = page.left().saturating_sub(10);

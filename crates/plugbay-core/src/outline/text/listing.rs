@@ -9,21 +9,21 @@ use super::{
     Lines,
 };
 
-/// So many names are told apart; the others are counted together.
+/// How many names are counted separately; the others are counted together.
 const NAMES: usize = 1000;
 const NAME: usize = 60;
-/// At least so many lines are a list, and so many tenths of them paths.
+/// The fewest lines of a list.
 const LEAST: usize = 8;
 const PATH: usize = 300;
 
-/// How many entries there are of which kind.
+/// The number of entries of each kind.
 #[derive(Debug, Default)]
 pub(in crate::outline) struct Listing {
     files: usize,
     folders: usize,
     by_folder: Counts,
     by_extension: Counts,
-    /// What all paths begin with.
+    /// The beginning of all paths.
     root: String,
 }
 
@@ -105,7 +105,7 @@ impl Listing {
     }
 }
 
-/// `None` if the text is no list of files.
+/// Reads a list of files; `None` if the text is none.
 pub(super) fn read(text: &str, probe: &[&str]) -> Option<Listing> {
     let lines: Vec<&str> = probe.iter().copied().filter(|line| !line.trim().is_empty()).collect();
     let share = |is: fn(&str) -> bool| lines.iter().filter(|line| is(line)).count() * 10 >= lines.len() * 9;
@@ -118,7 +118,7 @@ pub(super) fn read(text: &str, probe: &[&str]) -> Option<Listing> {
     share(is_path).then(|| of_paths(text)).flatten()
 }
 
-/// The lines of the filesystem server: `[FILE] name`, with or without a size behind it.
+/// Reads a line of the filesystem server: `[FILE] name`, with or without a size after it.
 fn marked(line: &str) -> Option<(&str, bool)> {
     let (name, is_folder) = match (line.strip_prefix("[FILE] "), line.strip_prefix("[DIR] ")) {
         (Some(name), _) => (name, false),
@@ -135,7 +135,7 @@ fn of_marked(text: &str) -> Listing {
     listing
 }
 
-/// Has separators, and nothing that paths in lists seldom have.
+/// Whether a line has separators, and nothing that paths in lists seldom have.
 fn is_path(line: &str) -> bool {
     let is_odd = |byte: u8| b"<>\"|*?{}()=,;".contains(&byte) || byte.is_ascii_whitespace();
     line.contains('/') && line.len() <= PATH && !line.contains("//") && !line.trim_end().bytes().any(is_odd)
@@ -144,7 +144,7 @@ fn is_path(line: &str) -> bool {
 fn of_paths(text: &str) -> Option<Listing> {
     let paths = || text.lines().map(str::trim_end).filter(|line| is_path(line));
     let first = paths().next()?;
-    // All that paths have in common, up to a separator.
+    // The common beginning of all paths, up to a separator.
     let common = paths().fold(first.len(), |common, path| {
         let same = path.bytes().zip(first.bytes()).take(common).take_while(|(one, two)| one == two).count();
         common.min(same)

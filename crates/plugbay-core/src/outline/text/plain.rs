@@ -1,4 +1,4 @@
-//! Plain text and logs: how long, which levels, the first and the last lines.
+//! Plain text and logs: the length, the levels, the first and the last lines.
 
 use memchr::memmem;
 
@@ -9,9 +9,9 @@ use super::{
 
 /// Levels of a log, in words that stand alone.
 const LEVELS: [&str; 6] = ["FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
-/// Of the first lines, so many must have a level.
+/// How many of the first lines are read, and how many of them must have a level.
 const LOG: (usize, usize) = (8, 4);
-/// Characters of a line.
+/// The most characters of a line.
 const LINE: usize = 200;
 const MOST_LINES: usize = 40;
 
@@ -63,7 +63,7 @@ fn fitting(lines: &Lines<'_>, tokens: usize) -> Vec<String> {
     last
 }
 
-/// Blank lines are not worth their numbers.
+/// Whether a line is blank: such lines are left out.
 fn is_blank(line: &str) -> bool {
     line.trim().is_empty()
 }
@@ -72,11 +72,11 @@ fn numbered(number: usize, line: &str) -> String {
     format!("{number}| {}", foreign(line, LINE))
 }
 
-/// One or two lines, of which the first and the last characters are shown.
+/// Writes one or two long lines, with their first and last characters.
 fn write_long(page: &mut Page, lines: &Lines<'_>) {
     for (number, line) in lines.from(1) {
         let room = page.left() / 2 / (lines.count + 1 - number).max(1);
-        // A token has few characters at worst.
+        // At worst a token has few characters.
         let limit = [room * 3, room * 2, room, room / 2]
             .into_iter()
             .find(|limit| cost(&foreign(line, *limit)) < room);
@@ -99,7 +99,7 @@ fn has_word(line: &str, word: &str) -> bool {
     line.find(word).is_some_and(|at| is_word(line.as_bytes(), at, word.len()))
 }
 
-/// Whether a level stands alone. Some programs write `WARNING`.
+/// Whether a level stands as a word of its own. Some programs write `WARNING`.
 fn is_word(text: &[u8], at: usize, length: usize) -> bool {
     let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let behind = &text[at + length..];
@@ -107,7 +107,7 @@ fn is_word(text: &[u8], at: usize, length: usize) -> bool {
     !is_letter(at.checked_sub(1).and_then(|at| text.get(at))) && !is_letter(behind.first())
 }
 
-/// How often each word comes, in the order of its weight.
+/// How often each level occurs, the most severe first.
 fn levels(text: &str) -> String {
     let text = text.as_bytes();
     let times =

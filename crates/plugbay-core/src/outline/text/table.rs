@@ -5,7 +5,7 @@ use super::{
     Lines,
 };
 
-/// So many lines must agree in the number of their fields.
+/// At least this many lines must agree in the number of their fields.
 const LEAST: usize = 4;
 const NAME: usize = 40;
 const COLUMNS: usize = 40;
@@ -18,7 +18,7 @@ pub(super) struct Columns {
     first_row: usize,
 }
 
-/// The columns, if all lines of the beginning have as many fields as the first.
+/// The columns, if all lines at the beginning have as many fields as the first.
 pub(super) fn columns(probe: &[&str]) -> Option<Columns> {
     // The last line may have been cut, and the end of a text is often blank.
     let lines: Vec<&str> = probe.iter().copied().take_while(|line| !line.is_empty()).collect();
@@ -44,7 +44,7 @@ fn pipes(lines: &[&str]) -> Option<Columns> {
     is_table.then_some(Columns { kind: "table", names, first_row: 3 })
 }
 
-/// The fields of a line; a quoted one may have the mark in it.
+/// The fields of a line; a quoted one may contain the mark.
 fn fields(line: &str, mark: char) -> Vec<String> {
     let (mut all, mut field, mut is_quoted) = (Vec::new(), String::new(), false);
     for char in line.chars() {

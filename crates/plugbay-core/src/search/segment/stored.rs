@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// The version of stored indexes. A change of their form, of how texts become terms, or of the embedding table makes a new
-/// one.
+/// The version of stored indexes. A change of their form, of how texts become terms, or of the embedding
+/// table needs a new one.
 pub const INDEX_VERSION: u32 = 1;
 
 /// An index that was read, with terms of its own.
@@ -29,7 +29,7 @@ pub struct StoredIndex {
     segment: Segment,
 }
 
-/// Several texts, one behind the other.
+/// Several texts, one after the other.
 #[derive(Debug)]
 struct Texts {
     text: String,
@@ -63,7 +63,7 @@ impl StoredIndex {
         out
     }
 
-    /// `None` if the bytes cannot be such an index.
+    /// Reads an index; `None` if the bytes cannot be one.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut rest = Rest(bytes);
         let terms = rest.texts()?;
@@ -88,7 +88,7 @@ impl StoredIndex {
         self.segment.embeddings.is_some()
     }
 
-    /// As a part of an index with these words and its own.
+    /// The segment for an index with this dictionary, which gets its words too.
     pub(in crate::search) fn placed(self, dictionary: &mut Dictionary) -> Segment {
         let here: Vec<TermId> = self.terms.iter().map(|term| dictionary.intern_term(term)).collect();
         for (word, term) in self.words.iter().zip(&self.word_terms) {
@@ -99,7 +99,7 @@ impl StoredIndex {
 }
 
 impl Segment {
-    /// Its terms are all terms of its dictionary, numbered from zero.
+    /// Writes a segment whose terms are all terms of its dictionary, numbered from zero.
     fn put(&self, out: &mut Vec<u8>) {
         for (with, range) in self.with.iter().zip(self.starts.windows(2)) {
             put_number(out, *with);
@@ -149,7 +149,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// A number of things that take a byte or more each: nothing is reserved for more than there can be.
+    /// A number of items of at least one byte each, so no memory is reserved for more than there can be.
     fn count(&mut self) -> Option<usize> {
         let count = self.number()? as usize;
         (count <= self.0.len()).then_some(count)

@@ -1,6 +1,6 @@
 //! The profile of a JSON text: counts, ranges and few distinct values of everything in it, gathered in one pass.
 //!
-//! Memory is bounded whatever comes. Objects of one array share a node; keys that repeat in the same order are
+//! Memory is bounded for any input. Objects of one array share a node; keys that repeat in the same order are
 //! found without a search.
 
 mod node;
@@ -17,16 +17,16 @@ use crate::{
     wire::{Cursor, ScanError, Span, Walk, skip},
 };
 
-/// So many nodes are kept; values beyond are counted with their parents alone.
+/// How many nodes are kept; further values are only counted with their parents.
 const NODES: usize = 2048;
-/// So many elements make an array a table, of which rows are shown.
+/// From this many elements on, an array is a table, of which rows are shown.
 const FEW: usize = 3;
-/// Beyond so many bytes, only some elements of an array, or members of a map, are read: so many of each group, which has
-/// so many.
+/// After `READ_ALL` bytes, only some elements of an array, or members of a map, are read: `READ` of each
+/// `GROUP`.
 const READ_ALL: usize = 512 << 10;
 const READ: usize = 16;
 const GROUP: usize = 256;
-/// An object of at least so many like members is a map.
+/// An object of at least this many members of one kind is a map.
 const MAP: usize = 12;
 /// Characters of a key.
 const KEY: usize = 64;
@@ -136,7 +136,7 @@ pub(crate) fn key_name(raw: &[u8]) -> String {
     name
 }
 
-/// Whether the group of elements is passed that begins here, behind so many others.
+/// Whether the rest of a group of elements is skipped, at `at` and after `before` elements.
 fn is_passed(before: usize, at: usize) -> bool {
     before % GROUP == READ && at > READ_ALL && before > GROUP
 }
@@ -164,7 +164,7 @@ struct Reader<'a> {
     nodes: Vec<Node>,
     rows: Option<Rows>,
     longest: (Id, Span),
-    /// For arrays that are not open.
+    /// Memory that no open array uses.
     spare: Vec<Starts>,
 }
 
@@ -258,13 +258,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether the rows that are known are better anyway, as for most arrays they are.
+    /// Whether the known rows are better in any case, as they are for most arrays.
     fn has_rows(&self, span: Span, count: usize) -> bool {
         count == 0
             || self.rows.as_ref().is_some_and(|best| span.len() <= best.span.len() && best.count >= FEW)
     }
 
-    /// Rows are those of the outermost table, or of the longest one where none is in another.
+    /// Takes better rows: those of the outermost table, or of the longest if none is in another.
     fn offer(&mut self, rows: Rows) {
         let is_better = match &self.rows {
             None => rows.count > 0,
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         child
     }
 
-    /// A member of the same key as the object itself: values that contain their like share one node.
+    /// The node of a member with the same key as the object itself: values that contain their like share one.
     fn inner(&mut self, id: Id, key: &[u8]) -> Option<Id> {
         let outer = self.nodes[id].via;
         if let Some((object, at)) = outer
@@ -338,7 +338,7 @@ impl<'a> Reader<'a> {
         kinds.all(|kinds| Some(kinds) == first) && children().all(|child| child > id)
     }
 
-    /// One node for all members from now on.
+    /// Makes one node for all members from now on.
     fn make_map(&mut self, id: Id) -> Option<Id> {
         let keys = self.nodes[id].objects.take_keys();
         let mut children = keys.iter().filter_map(|key| key.node);
@@ -351,7 +351,8 @@ impl<'a> Reader<'a> {
         Some(map)
     }
 
-    /// Adds what is known of one node to another. Both are trees below `id`, save for nodes that contain themselves.
+    /// Adds what is known of one node to another. Both are trees below the same object, except for nodes that
+    /// contain themselves.
     fn absorb(&mut self, into: Id, from: Id) {
         if into == from {
             return;
@@ -406,7 +407,7 @@ impl<'a> Reader<'a> {
         Profile { nodes: self.nodes, rows, longest: self.longest }
     }
 
-    /// Many members whose values are objects with the same first key.
+    /// Whether an object has many members whose values are objects with the same first key.
     fn is_map(&self, id: Id) -> bool {
         let keys = &self.nodes[id].objects.keys;
         let first = |key: &node::Known| {

@@ -9,7 +9,7 @@ use crate::shape::Format;
 pub(super) const MOST_KEYS: usize = 64;
 /// Keys up to here are compared one by one.
 const FEW_KEYS: usize = 8;
-/// So many distinct strings of at most so many bytes are counted.
+/// How many distinct strings are counted, and the longest of them, in bytes.
 const DISTINCT: usize = 12;
 const LONGEST_DISTINCT: usize = 48;
 
@@ -66,7 +66,7 @@ impl Node {
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     pub(crate) integers: usize,
-    /// With a fraction or an exponent.
+    /// How many numbers have a fraction or an exponent.
     pub(crate) others: usize,
     pub(crate) least: f64,
     pub(crate) greatest: f64,
@@ -126,14 +126,14 @@ type Raw = Box<[u8]>;
 #[derive(Debug)]
 pub(crate) struct Strings {
     pub(crate) count: usize,
-    /// In bytes as written, which are no fewer than its characters.
+    /// The longest length, in bytes as written: at least as many as characters.
     pub(crate) longest: usize,
     pub(crate) format: Format,
     /// The values, while they are few and short; each as written, with how often it came.
     pub(crate) distinct: Option<Vec<(Raw, usize)>>,
-    /// Where the last value was among them.
+    /// The place of the last value among them.
     last: usize,
-    /// The first and the last date, where all are dates.
+    /// The first and the last date, if all are dates.
     pub(crate) dates: Option<(Raw, Raw)>,
 }
 
@@ -185,7 +185,7 @@ impl Strings {
                 values[place].1 += count;
                 self.last = place;
             }
-            // A single long value is worth keeping: nothing else is known of it.
+            // A single long value is kept: nothing else is known of it.
             None if values.len() == DISTINCT || text.len() > LONGEST_DISTINCT => self.distinct = None,
             None => values.push((text.into(), count)),
         }
@@ -214,7 +214,7 @@ pub(crate) struct Arrays {
     pub(crate) elements: usize,
     pub(crate) fewest: usize,
     pub(crate) most: usize,
-    /// Elements that were counted, and not read.
+    /// Elements that were counted but not read.
     pub(crate) passed: usize,
     pub(crate) item: Option<Id>,
 }
@@ -241,10 +241,10 @@ pub(crate) struct Objects {
     pub(crate) count: usize,
     /// Members in all.
     pub(crate) members: usize,
-    /// Members of a map that were counted, and not read.
+    /// Members of a map that were counted but not read.
     pub(crate) passed: usize,
     pub(crate) keys: Vec<Known>,
-    /// Where keys are, once they are many.
+    /// The places of keys, once they are many.
     places: Option<FxHashMap<Box<[u8]>, usize>>,
     /// Members whose keys were not kept.
     pub(crate) more: usize,
@@ -254,14 +254,14 @@ pub(crate) struct Objects {
 
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// As written, without quotes.
+    /// The key as written, without quotes.
     pub(crate) raw: Box<[u8]>,
     pub(crate) node: Option<Id>,
     pub(crate) count: usize,
 }
 
 impl Objects {
-    /// Where a key is; most come in the order in which they came before.
+    /// The place of a key; most come in the same order as before.
     pub(super) fn find(&self, key: &[u8], expected: usize) -> Option<usize> {
         if self.keys.get(expected).is_some_and(|known| *known.raw == *key) {
             return Some(expected);

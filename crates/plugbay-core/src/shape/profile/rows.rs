@@ -1,9 +1,9 @@
-//! Where the elements of an array begin, as far as samples of them need it.
+//! The beginnings of an array's elements, as far as samples need them.
 
 use super::Id;
 use crate::wire::{Span, skip};
 
-/// So many beginnings are kept of one array.
+/// How many beginnings of one array are kept.
 const KEPT: usize = 32;
 
 /// An array, or an object used as a map, whose elements are worth samples.
@@ -14,7 +14,7 @@ pub(crate) struct Rows {
     pub(crate) count: usize,
     /// Its elements are members: key and value.
     pub(crate) is_map: bool,
-    /// The first, one in the middle and the last: which it is, and where it begins.
+    /// The first element, one in the middle and the last: the number of each, and where it begins.
     pub(crate) samples: Vec<(usize, usize)>,
 }
 
@@ -29,18 +29,18 @@ impl Rows {
 pub(super) struct Starts {
     begin: usize,
     pub(super) count: usize,
-    /// Bits of a number that are zero in those that are kept.
+    /// The bits that are zero in the numbers of kept elements.
     mask: usize,
-    /// Which they are, and where they begin.
+    /// The numbers of kept elements, and where they begin.
     kept: Vec<(usize, usize)>,
     first: usize,
     last: usize,
-    /// Elements that were counted, and not read.
+    /// Elements that were counted but not read.
     pub(super) passed: usize,
 }
 
 impl Starts {
-    /// Begins with another array; memory is used again.
+    /// Begins another array, and reuses the memory.
     pub(super) fn reset(&mut self, begin: usize) {
         self.kept.clear();
         (self.begin, self.count, self.mask, self.first, self.last, self.passed) = (begin, 0, 0, 0, 0, 0);
@@ -63,7 +63,7 @@ impl Starts {
         self.last = last;
     }
 
-    /// When they are many, those of every 2n-th element stay.
+    /// Keeps a beginning. When they become many, only those of every 2n-th element stay.
     fn keep(&mut self, start: usize) {
         if self.kept.len() == KEPT {
             self.mask = self.mask << 1 | 1;

@@ -1,4 +1,4 @@
-//! Tests of the index of tools: stored parts, and remembered tools.
+//! The index of tools: stored parts, and remembered tools.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::{
     surface::Snapshot,
 };
 
-/// Tools with an index that was remembered: the right one, or that of other tools.
+/// Tools with a stored index: their own, or that of other tools.
 struct Source {
     tools: Vec<Tool>,
     index: Vec<u8>,
@@ -59,7 +59,7 @@ fn tools(server: &str, count: usize) -> Vec<Tool> {
     (0..count).map(tool).collect()
 }
 
-/// Three servers; the second and third have indexes that were remembered, made of so many of their tools.
+/// Three servers; the second and third have stored indexes, made of `indexed` of their tools.
 fn snapshot(count: usize, indexed: Option<usize>, layout: Layout) -> Snapshot {
     let mut catalog = Catalog::default();
     for (server, count) in [("alpha", 3), ("beta", count), ("gamma", count)] {
@@ -113,7 +113,7 @@ fn an_index_that_does_not_fit_the_tools_is_made_anew() {
     let fresh = snapshot(40, None, Layout::default());
     let wrong = snapshot(40, Some(39), Layout::default());
     assert_eq!(found(&wrong, "gamma thing2"), found(&fresh, "gamma thing2"));
-    // Neither is one used of which some tools may not be called.
+    // A stored index is not used if some of its tools may not be called.
     let policy = Policy { deny: Patterns::compile(["t0002"]).unwrap(), ..Policy::default() };
     let exposures = [(name("beta"), Exposure { policy, ..Exposure::default() })];
     let layout = || Layout { exposures: exposures.clone().into(), ..Layout::default() };

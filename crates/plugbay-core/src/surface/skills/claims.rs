@@ -1,4 +1,4 @@
-//! Which servers have a URI, so that a host is shown one that tells them apart.
+//! The servers that have a URI: if there are several, hosts are shown URIs that tell them apart.
 
 use std::{
     cell::Cell,
@@ -43,21 +43,21 @@ impl<'a> ListedSkill<'a> {
 
 type Owners<'a> = BTreeSet<&'a ServerName>;
 
-/// Who has a URI, where skills are concerned; without skills nobody claims anything.
+/// The servers that have a URI, as far as skills are concerned; without skills nobody claims anything.
 #[derive(Default)]
 pub(in crate::surface) struct Claims<'a> {
-    /// As a resource of a list, as the beginning of a template, or as a file of a skill.
+    /// Owners of resources in lists, of beginnings of templates, and of files of skills.
     uris: BTreeMap<String, Owners<'a>>,
-    /// As the directory of a skill.
+    /// Owners of directories of skills.
     roots: BTreeMap<&'a str, Owners<'a>>,
     /// The directory of the gateway's own skill.
     own: Option<&'a str>,
-    /// So many URIs were compared with directories that they may lie in.
+    /// How many URIs were compared with directories that they may lie in.
     compared: Cell<usize>,
 }
 
-/// So many are compared: directories may lie in each other by the thousands. Beyond that each is taken for disputed, and
-/// shown with its server in front.
+/// How many comparisons are made: directories may lie in each other by the thousands. After that each URI
+/// counts as disputed, and is shown with its server in front.
 const COMPARED: usize = 500_000;
 
 impl<'a> Claims<'a> {
@@ -94,7 +94,7 @@ impl<'a> Claims<'a> {
         skill::directories(uri).any(|directory| self.roots.contains_key(directory))
     }
 
-    /// Whether no other server has a resource of this server's, nor the gateway itself.
+    /// Whether neither another server nor the gateway itself has this URI of the server.
     pub(in crate::surface) fn is_exclusive(&self, server: &ServerName, uri: &str) -> bool {
         is_only(self.uris.get(uri), server) && !self.own.is_some_and(|own| are_related(own, uri))
     }

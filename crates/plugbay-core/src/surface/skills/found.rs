@@ -12,12 +12,12 @@ use crate::{
     search::{EmbeddingTable, Engine},
 };
 
-/// As many are told beside the tools that a search found.
+/// How many skills are shown beside the tools that a search found.
 const MOST: usize = 2;
-/// So many characters of a description are told.
+/// How many characters of a description are shown.
 const PURPOSE: usize = 160;
 
-/// The index of all skills, made when it is first needed. It follows from them, so it makes no two differ.
+/// The index of all skills, made when first needed. It follows from the skills, so comparisons ignore it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EngineCell(Arc<OnceLock<Engine>>);
 
@@ -29,7 +29,7 @@ impl PartialEq for EngineCell {
 
 impl Eq for EngineCell {}
 
-/// So few skills are indexed in a moment.
+/// Up to this many skills are indexed in a moment.
 const FEW: usize = 100;
 
 impl Skills {
@@ -40,7 +40,7 @@ impl Skills {
         }
     }
 
-    /// Nobody has to wait long for an answer.
+    /// Whether an answer comes without a long wait.
     pub fn is_quick(&self) -> bool {
         self.shown.len() <= FEW || self.engine.0.get().is_some()
     }
@@ -49,7 +49,7 @@ impl Skills {
         self.engine.0.get_or_init(|| build(&self.shown, table()))
     }
 
-    /// The skills that a query clearly means, the best first; of one server, if it is named.
+    /// The skills that a query clearly means, the best first; only those of `server`, if it is given.
     pub fn found(
         &self,
         query: &str,
@@ -66,10 +66,10 @@ impl Skills {
 }
 
 impl Skill {
-    /// As a model reads it among the hits of a search. It reads the skill by its URI, with the tool of this name.
+    /// The skill's line among the hits of a search. `reader` names the tool that reads it by its URI.
     pub fn line(&self, reader: &str) -> String {
         let Self { name, server, description, uri, .. } = self;
-        // In one line, whatever its server wrote.
+        // On one line, whatever its server wrote.
         let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let purpose: String = one_line(description).chars().take(PURPOSE).collect();
         format!("skill {} of {server} - {purpose} (read it: {reader} {uri})", one_line(name))

@@ -1,4 +1,4 @@
-//! Skills of two servers: what hosts see of them, and whom their URIs lead to.
+//! Skills of two servers: what hosts see of them, and the servers that their URIs lead to.
 
 use std::sync::Arc;
 

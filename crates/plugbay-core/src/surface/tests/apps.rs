@@ -25,7 +25,7 @@ fn listed(uri: &str) -> String {
 
 const PAGE: &str = "ui://app/main.html";
 
-/// Two servers with the same page, and the same tools but for one.
+/// Two servers with the same page, and the same tools except for one.
 fn twins() -> Catalog {
     let tools = |own: &str| vec![paged("show", PAGE), r#"{"name":"refresh"}"#.to_owned(), own.to_owned()];
     let one = app(&Catalog::default(), "one", &tools(r#"{"name":"only_one"}"#), &[listed(PAGE)]);

@@ -1,4 +1,4 @@
-//! A caller that may use some tools only: no path leads it to another one.
+//! A caller that may use only some tools: no path leads it to another one.
 
 use proptest::prelude::*;
 

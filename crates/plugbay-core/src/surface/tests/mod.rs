@@ -120,7 +120,7 @@ fn bare_tool_names_that_two_servers_want_become_full_ones() {
 #[test]
 fn a_bare_tool_name_cannot_pass_for_another_servers_tool() {
     let tools: &[&'static str] = &[r#"{"name":"git__push"}"#, r#"{"name":"odd__name"}"#];
-    // Git has not been heard of yet: its calls are its own all the same.
+    // `git` has not listed its tools yet: calls of them are still its own.
     let Snapshot { listing, names, .. } = snapshot(&catalog(&[("a", tools)]), bare(&["a", "git"]));
     let tools = String::from_utf8(listing.tools.to_vec()).unwrap();
     assert!(tools.ends_with(r#",{"name":"a__git__push"},{"name":"odd__name"}]"#), "{tools}");

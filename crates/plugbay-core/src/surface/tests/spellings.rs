@@ -149,7 +149,7 @@ const TOOLS: [&str; 12] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The owner of an exact name, or the only candidate, or nobody and all candidates.
+    /// An exact name means its owner; another one the only candidate, or none of several candidates.
     #[test]
     fn a_spelling_means_its_owner_or_the_only_candidate_or_nothing(
         tools in prop::collection::vec(prop::collection::btree_set(0..TOOLS.len(), 0..4), SERVERS.len()),

@@ -1,4 +1,4 @@
-//! Messages cut out of streams, however the reads fall.
+//! Messages cut out of streams, wherever the reads end.
 
 use proptest::prelude::*;
 

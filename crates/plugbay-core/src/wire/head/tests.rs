@@ -1,4 +1,4 @@
-//! Envelopes: what is read, what is refused, and whom a refusal answers.
+//! Envelopes: what is read, what is refused, and which request a refusal answers.
 
 use super::{
     super::{

@@ -33,12 +33,12 @@ fn found_with(level: Level, text: &[u8]) -> Option<Members<'_>> {
     object_with(level, text, |found| members.push((&text[found.key], &text[found.value]))).then_some(members)
 }
 
-/// In many places of a block, so that every token stands at every edge.
+/// Compares both at many places of a block, so that every token stands at every edge.
 fn agrees(text: &[u8]) -> Result<(), TestCaseError> {
     if std::str::from_utf8(text).is_err() {
-        return Ok(()); // seen to before
+        return Ok(()); // checked before
     }
-    // Each other set of instructions has its turn: all of them at every place would take minutes.
+    // The other sets of instructions take turns: all of them at every place would take minutes.
     let mut others = levels().into_iter().cycle();
     for shift in 0..70 {
         let shifted = [br#"{"p":""#, &b"x".repeat(shift)[..], br#"","v":"#, text, b"}"].concat();

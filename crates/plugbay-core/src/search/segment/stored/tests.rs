@@ -76,7 +76,7 @@ proptest! {
         let mixed = engine(groups.collect(), None, table.as_ref());
         let fresh = servers.iter().map(|server| ToolGroup::New(group(server))).collect();
         let fresh = engine(fresh, None, table.as_ref());
-        // One that comes to an engine that has other words already.
+        // A stored index is added to an engine that has other words already.
         let last = servers.len() - 1;
         let first = servers[..last].iter().map(|server| ToolGroup::New(group(server))).collect();
         let (before, mut segments) = Engine::of_groups(first, None, table.clone(), one_after_the_other);
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// A change of what texts become, or of the form, must not be mistaken for what was stored before.
+/// A change of how texts become terms, or of the form, must not be mistaken for what was stored before.
 #[test]
 fn the_same_tools_are_stored_as_the_same_bytes_while_the_version_stays() {
     let tools: Vec<Tool> =
