@@ -363,7 +363,9 @@ impl HostView {
         View {
             active: state.active.clone(),
             learned: Arc::clone(&state.learned),
-            deaf: view.deaf || self.persistence == Persistence::None || state.missed_first_list == Some(true),
+            ignores_list_changes: view.ignores_list_changes
+                || self.persistence == Persistence::None
+                || state.missed_first_list == Some(true),
             agents: match now.layout.agents {
                 AgentAccess::Nobody => false,
                 AgentAccess::Everybody => true,

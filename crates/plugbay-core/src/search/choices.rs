@@ -20,7 +20,7 @@ impl Engine {
             let twin = self.index.twin(hit.tool);
             let is_same = |(other, score): (&u32, f32)| *other == twin && hit.score >= score * TWIN;
             if twins.iter().zip(seen.iter().map(|other| other.score)).any(is_same)
-                || seen.len() < SHOWN && self.is_one_copy_more(&hit, &seen)
+                || seen.len() < SHOWN && self.has_enough_copies(&hit, &seen)
             {
                 again.push(hit);
             } else {
@@ -34,7 +34,7 @@ impl Engine {
     }
 
     /// Whether enough copies of a tool already stand before it.
-    fn is_one_copy_more(&self, hit: &Hit, before: &[Hit]) -> bool {
+    fn has_enough_copies(&self, hit: &Hit, before: &[Hit]) -> bool {
         before.iter().filter(|other| self.index.are_copies(hit.tool, other.tool)).count() >= COPIES
     }
 

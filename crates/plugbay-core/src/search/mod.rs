@@ -310,7 +310,7 @@ impl Engine {
             let server: Option<Vec<TermId>> = server.iter().map(|word| self.index.term(word)).collect();
             server.map(|server| self.index.tools_named(&server, &name.concat())).unwrap_or_default()
         };
-        (0..typed.len().min(NAME_WORDS)).map(named).find(|tools| !tools.is_empty()).unwrap_or_default()
+        (0..typed.len().min(NAME_WORDS + 1)).map(named).find(|tools| !tools.is_empty()).unwrap_or_default()
     }
 
     fn read(&self, query: &str) -> Query {

@@ -31,7 +31,7 @@ pub struct View {
     /// The tools that had been used most when the conversation began.
     pub learned: Arc<Learned>,
     /// The host does not list again when it is told to: what is activated is called through another tool.
-    pub deaf: bool,
+    pub ignores_list_changes: bool,
     /// The host hides tools behind a search of its own: some are marked to be left in sight.
     pub defers: bool,
     /// The longest name that the host takes.
@@ -222,7 +222,7 @@ impl View {
     pub fn of(host: &Profile, mode: Mode) -> Self {
         Self {
             mode: if mode == Mode::Code && host.code_mode { Mode::All } else { mode },
-            deaf: !host.lists_again,
+            ignores_list_changes: !host.lists_again,
             defers: host.defers_from.is_some(),
             name_limit: host.limits.name,
             identifiers: host.code_mode,
@@ -330,7 +330,7 @@ impl Families {
             listed.push(BuiltinTool::Search);
             listed.extend((!self.only_code).then_some(BuiltinTool::Describe));
         }
-        if self.search && !self.only_code || self.activate && view.deaf {
+        if self.search && !self.only_code || self.activate && view.ignores_list_changes {
             listed.push(BuiltinTool::Execute);
             listed.extend(layout.split.then_some(BuiltinTool::Read));
         }

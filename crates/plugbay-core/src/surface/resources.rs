@@ -95,8 +95,8 @@ impl Resources {
                 starts.add(start.to_owned(), server);
             }
         }
-        resources.resources = resources.shelve(catalog, layout, ItemKind::Resource, &claims);
-        resources.templates = resources.shelve(catalog, layout, ItemKind::Template, &claims);
+        resources.resources = resources.index_by_uri(catalog, layout, ItemKind::Resource, &claims);
+        resources.templates = resources.index_by_uri(catalog, layout, ItemKind::Template, &claims);
         resources.skills = Skills::new(&skills, &claims, catalog);
         resources.index_skills(&skills);
         // The declaration of skills depends on the host.
@@ -212,7 +212,7 @@ impl Resources {
     /// original is still understood then: servers write it into their answers, and hosts may know it from
     /// before. A page that a tool names belongs to its server, listed or not: no other can take its place by
     /// listing the same URI.
-    fn shelve(
+    fn index_by_uri(
         &mut self,
         catalog: &Catalog,
         layout: &Layout,

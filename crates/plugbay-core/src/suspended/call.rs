@@ -141,7 +141,7 @@ impl<H> Call<H> {
                 if repeat.task_role == TaskRole::None && task::is_demanded(message, head) =>
             {
                 self.polled = Some(Box::new(PolledTask::modern(repeat.timeout, now)));
-                Step::Insist
+                Step::RepeatAsTask
             }
             _ => Step::Done(answer),
         }

@@ -45,7 +45,7 @@ pub(super) enum Step {
     /// It is for the host.
     Done(Answer),
     /// The server serves only clients with tasks: repeat the call as one.
-    Insist,
+    RepeatAsTask,
     /// A legacy task has begun: wait for its result.
     Await(NextRequest),
     /// Ask a modern server for the state of its task, after a while.

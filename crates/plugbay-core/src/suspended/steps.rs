@@ -31,7 +31,7 @@ impl<H, R> CallTable<H, R> {
                 Some((message, required)) => self.ask_host(ticket, &message, &required, now, tickets),
                 None => self.deliver(ticket, answer),
             },
-            Step::Insist => self.repeat(ticket, tickets),
+            Step::RepeatAsTask => self.repeat(ticket, tickets),
             Step::Await(next) => self.send(ticket, next, tickets),
             Step::Poll(pause) => {
                 self.set_state(ticket, State::Polling { at: now + pause });

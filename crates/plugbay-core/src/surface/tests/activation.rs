@@ -177,8 +177,8 @@ fn the_status_overview_shows_the_saved_tokens() {
 
 #[test]
 fn a_host_that_does_not_list_again_gets_a_tool_to_call_through() {
-    let deaf = View { deaf: true, ..View::in_mode(Mode::Activate) };
-    assert_eq!(shown(&four_servers(), &deaf), "execute_tool");
+    let ignoring = View { ignores_list_changes: true, ..View::in_mode(Mode::Activate) };
+    assert_eq!(shown(&four_servers(), &ignoring), "execute_tool");
 }
 
 /// Two servers whose names or tools contain the same word.
