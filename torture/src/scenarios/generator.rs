@@ -74,8 +74,17 @@ struct Way {
     make: fn(&Recipe) -> Request,
 }
 
-const WAYS: [Way; 29] = [
+const WAYS: [Way; 30] = [
     Way { label: "search_tools query", limit: QUERY, make: |r| tool("search_tools", "query", r) },
+    Way {
+        label: "search_tools mistyped words",
+        limit: QUERY,
+        make: |r| {
+            let sentence = |n| if n % r.unit().len() == 0 { ". " } else { " " };
+            let words: String = (0..r.bytes / 10).map(|n| near_word(7 * n) + sentence(n)).collect();
+            Request::Tool("search_tools", json!({ "query": words }).to_string())
+        },
+    },
     Way { label: "search_tools server", limit: NAME, make: |r| tool("search_tools", "server", r) },
     Way { label: "describe_tool name", limit: NAME, make: |r| tool("describe_tool", "name", r) },
     Way {
@@ -315,7 +324,23 @@ impl Recipe {
     }
 }
 
-/// The tools that requests are aimed at: one with very many properties, and many with long names.
+/// A word of eight letters that differs from `abcdefgh` by some.
+fn near_word(number: usize) -> String {
+    let mut letters = *b"abcdefgh";
+    for (letter, place) in [(number, 1), (number / 26, 3), (number / 676, 6)] {
+        letters[place] = b"abcdefghijklmnopqrstuvwxyz"[letter % 26];
+    }
+    String::from_utf8_lossy(&letters).into_owned()
+}
+
+/// Two letters that a tool has beside words that one was meant to be.
+fn short_word(number: usize) -> String {
+    let letter = |number: usize| char::from(b"bcdfghjklmnpqrstvwxz"[number % 20]);
+    [letter(number), letter(number / 20)].iter().collect()
+}
+
+/// The tools that requests are aimed at: one with very many properties, many with long names, and many whose words are like
+/// each other.
 pub(super) fn tools() -> String {
     let properties: Map<String, Value> = (0..PROPERTIES)
         .map(|n| (format!("property_{n}"), json!({ "type": "string", "pattern": "^(a+)+$" })))
@@ -330,6 +355,12 @@ pub(super) fn tools() -> String {
     all.extend((0..300).map(
         |n| json!({ "name": format!("{}{n}", "long_name_".repeat(8)), "inputSchema": { "type": "object" } }),
     ));
+    all.extend((0..400).map(|n| {
+        let name: Vec<String> = (0..5).map(|word| near_word(5 * n + word)).collect();
+        let words: Vec<String> =
+            (0..400).map(|word| near_word(400 * n + word)).chain((0..90).map(short_word)).collect();
+        json!({ "name": name.join("_"), "description": words.join(" "), "inputSchema": { "type": "object" } })
+    }));
     Value::from(all).to_string()
 }
 
@@ -355,6 +386,16 @@ pub(super) fn known(quick: bool) -> Vec<Attack> {
             let request = Request::Tool(name, json!({ key: long(unit, bytes) }).to_string());
             all.push(attack(&format!("{name} {key}: {bytes} bytes of {unit:?}"), request));
         }
+    }
+    let said: String = (0..90).map(|n| short_word(n) + " ").collect();
+    let each_a_sentence: String = (0..QUERY / 9).map(|n| near_word(11 * n) + "\n").collect();
+    for (recipe, query) in [
+        ("a mistyped word beside 90 others", format!("{said}abcdefgh")),
+        ("three sentences of them", format!("{said}abcdefgh\n").repeat(3)),
+        ("900 mistyped words, each a sentence", each_a_sentence),
+    ] {
+        let request = Request::Tool("search_tools", json!({ "query": query }).to_string());
+        all.push(attack(&format!("search_tools query: {recipe}"), request));
     }
     for bytes in [size, NAME] {
         let request =
