@@ -273,7 +273,7 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     fn answered(&self, ticket: Ticket, answer: Answer);
 
     /// The owner, if every request of a host is a caller of its own. `None`: the caller is a host itself.
-    fn holder(&self) -> Option<[u8; 32]> {
+    fn owner(&self) -> Option<[u8; 32]> {
         None
     }
 
@@ -305,11 +305,15 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
     fn lists_changing(&self, _call: Ticket, _change: &ListChange) {}
 
     /// A notification that nobody asked for; during this call, as far as one can tell.
-    fn told(&self, _during: Option<Ticket>, _news: &ServerNotification) {}
+    fn notified(&self, _during: Option<Ticket>, _notification: &ServerNotification) {}
 
     /// A server sends a request that this call can carry to the host. Unless it is refused at once,
     /// [`Servers::reply`] is called in time, or the server request is withdrawn.
-    fn asked(&self, _during: Option<Ticket>, _question: ServerRequest) -> Result<(), ServerRequestError> {
+    fn server_request(
+        &self,
+        _during: Option<Ticket>,
+        _request: ServerRequest,
+    ) -> Result<(), ServerRequestError> {
         Err(ServerRequestError::NoHost)
     }
 
@@ -329,7 +333,7 @@ pub trait Caller: Send + Sync + std::fmt::Debug {
 impl dyn Caller + '_ {
     /// Whether a message for one of the two may be shown to the other.
     pub fn is_same_host(&self, other: &dyn Caller) -> bool {
-        let holder = self.holder();
-        std::ptr::addr_eq(self, other) || (holder.is_some() && holder == other.holder())
+        let owner = self.owner();
+        std::ptr::addr_eq(self, other) || (owner.is_some() && owner == other.owner())
     }
 }

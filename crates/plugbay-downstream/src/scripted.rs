@@ -345,7 +345,7 @@ impl Forwarded {
     ) -> Result<(), ServerRequestError> {
         let server_request =
             ServerRequest { calls: calls.to_vec(), ..server_request(number, method, params) };
-        self.0.caller.asked(Some(self.0.ticket), server_request)
+        self.0.caller.server_request(Some(self.0.ticket), server_request)
     }
 
     /// It does not want to know any more.
@@ -367,7 +367,7 @@ impl Forwarded {
 
     /// Its server says something while it works on this.
     pub(crate) fn log(&self, server_notification: &ServerNotification) {
-        self.0.caller.told(Some(self.0.ticket), server_notification);
+        self.0.caller.notified(Some(self.0.ticket), server_notification);
     }
 
     pub(crate) fn progress(&self) {

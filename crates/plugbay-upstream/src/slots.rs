@@ -64,13 +64,13 @@ impl PartialEq for GroupId {
 }
 
 impl State {
-    fn held_by(&self, caller: &[u8]) -> usize {
+    fn owned_by(&self, caller: &[u8]) -> usize {
         self.holders.iter().filter(|holder| *holder.user.caller == *caller).count()
     }
 
     /// The start that is next: that of the caller with the fewest instances, and of these the first comer.
     fn next_waiter(&mut self) -> Option<Waiter> {
-        let held = |waiter: &Waiter| self.held_by(&waiter.user.caller);
+        let held = |waiter: &Waiter| self.owned_by(&waiter.user.caller);
         let next = (0..self.waiting.len()).min_by_key(|index| held(&self.waiting[*index]))?;
         Some(self.waiting.remove(next))
     }
@@ -148,7 +148,7 @@ impl Slots {
                 return;
             }
             let staying = state.holders.iter().filter(|holder| !holder.leaving);
-            let is_only = |holder: &Holder| state.held_by(&holder.user.caller) == 1;
+            let is_only = |holder: &Holder| state.owned_by(&holder.user.caller) == 1;
             staying.map(|holder| (is_only(holder), holder.number, holder.commands.clone())).collect()
         };
         let mut idle = Vec::new();

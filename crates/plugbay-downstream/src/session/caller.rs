@@ -19,7 +19,7 @@ impl Caller for Session {
         self.gateway.suspended.answered(self, ticket, answer);
     }
 
-    fn holder(&self) -> Option<[u8; 32]> {
+    fn owner(&self) -> Option<[u8; 32]> {
         (self.kind == SessionKind::SingleRequest).then_some(self.owner.0)
     }
 
@@ -37,7 +37,7 @@ impl Caller for Session {
         self.hold_for_lists(call, change);
     }
 
-    fn told(&self, during: Option<Ticket>, notification: &ServerNotification) {
+    fn notified(&self, during: Option<Ticket>, notification: &ServerNotification) {
         self.deliver_notification(during, notification);
     }
 
@@ -59,7 +59,11 @@ impl Caller for Session {
         self.lock().extensions.clone()
     }
 
-    fn asked(&self, during: Option<Ticket>, request: ServerRequest) -> Result<(), ServerRequestError> {
+    fn server_request(
+        &self,
+        during: Option<Ticket>,
+        request: ServerRequest,
+    ) -> Result<(), ServerRequestError> {
         match during {
             Some(ticket) => self.gateway.suspended.server_request(&self.gateway, ticket, request),
             None => self.send_server_request(None, request),

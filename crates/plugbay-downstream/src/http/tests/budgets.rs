@@ -70,8 +70,8 @@ async fn log_messages_for_sessions_without_a_stream_take_no_memory_of_others() {
         sessions.push(opened(&harness, "one").await);
     }
     for _ in 0..3 {
-        harness.host_registry.each(|host| host.told(None, &log(800_000)));
-        harness.host_registry.each(|host| host.told(None, &log(10)));
+        harness.host_registry.each(|host| host.notified(None, &log(800_000)));
+        harness.host_registry.each(|host| host.notified(None, &log(10)));
     }
     let other = opened(&harness, "two").await;
     assert_eq!(harness.ask(of("two", &within(&other, &list(1)))).await.status, 200, "others are served");

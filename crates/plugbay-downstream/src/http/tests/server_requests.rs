@@ -65,7 +65,7 @@ async fn a_server_request_without_a_call_is_sent_on_the_session_stream() {
         .host_registry
         .only()
         .expect("one host")
-        .asked(None, server_request(900, "roots/list", "{}"))
+        .server_request(None, server_request(900, "roots/list", "{}"))
         .unwrap();
     assert_eq!(listener.hear().await["id"], 900);
     harness.answer(&session, &json!(900), &json!({ "roots": [] })).await;

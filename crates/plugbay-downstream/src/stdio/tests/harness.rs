@@ -109,7 +109,7 @@ impl Harness {
 
     /// Some server tells this, and nobody knows why.
     pub(super) fn tell(&self, server_notification: &ServerNotification) {
-        self.host_registry.each(|host| host.told(None, server_notification));
+        self.host_registry.each(|host| host.notified(None, server_notification));
     }
 
     /// What servers hear of the level of their logs.

@@ -72,12 +72,12 @@ async fn a_server_request_without_a_call_needs_initialized() {
     harness.ask(request(1, "initialize", &params)).await;
     let only = harness.only_host().expect("one host");
     assert_eq!(
-        only.asked(None, crate::scripted::server_request(900, "roots/list", "{}")),
+        only.server_request(None, crate::scripted::server_request(900, "roots/list", "{}")),
         Err(ServerRequestError::NoHost)
     );
     harness.say(INITIALIZED).await;
     harness.ask(request(2, "ping", "{}")).await;
-    only.asked(None, crate::scripted::server_request(901, "roots/list", "{}")).unwrap();
+    only.server_request(None, crate::scripted::server_request(901, "roots/list", "{}")).unwrap();
     assert_eq!(harness.hear().await["id"], 901);
     harness.say(r#"{"jsonrpc":"2.0","id":901,"result":{"roots":[]}}"#).await;
     assert_eq!(harness.replied().await.0, 901);

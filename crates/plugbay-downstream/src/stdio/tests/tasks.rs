@@ -149,7 +149,7 @@ async fn task_status_and_progress_notifications_reach_a_legacy_host() {
     assert_eq!(harness.hear().await["params"]["progressToken"], "p", "the token outlives the call");
     forwarded
         .caller()
-        .told(None, &server_notification(Era::Legacy, r#"{"taskId":"1","status":"completed","n":1.0}"#));
+        .notified(None, &server_notification(Era::Legacy, r#"{"taskId":"1","status":"completed","n":1.0}"#));
     let told = r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"s__1","status":"completed","n":1.0}}"#;
     assert_eq!(harness.hear_text().await, told);
     harness.tell(&server_notification(Era::Modern, r#"{"taskId":"1"}"#));

@@ -321,12 +321,16 @@ impl Caller for Calls {
         self.heard.send_modify(|heard| heard.entry(ticket).or_default().progress += 1);
     }
 
-    fn told(&self, during: Option<Ticket>, server_notification: &ServerNotification) {
+    fn notified(&self, during: Option<Ticket>, server_notification: &ServerNotification) {
         let text = String::from_utf8_lossy(&server_notification.message).into_owned();
         self.told.send_modify(|told| told.push((during, text)));
     }
 
-    fn asked(&self, during: Option<Ticket>, server_request: ServerRequest) -> Result<(), ServerRequestError> {
+    fn server_request(
+        &self,
+        during: Option<Ticket>,
+        server_request: ServerRequest,
+    ) -> Result<(), ServerRequestError> {
         let mut listens = false;
         self.asked.send_modify(|asked| {
             if let Some(asked) = asked {

@@ -230,7 +230,7 @@ impl Actor {
         let (head, method) = read_request(&message).ok_or(ServerRequestError::Unknown)?;
         let (server, calls) = (self.spec.name.clone(), vec![call.ticket]);
         let request = ServerRequest { number, server, calls, message, head, method };
-        call.caller.asked(Some(call.ticket), request)?;
+        call.caller.server_request(Some(call.ticket), request)?;
         let (caller, id) = (Arc::clone(&call.caller), id.clone());
         self.login.calls.asked(AskedHost { number, caller, call: call.ticket, accepted: false, id });
         Ok(())

@@ -47,11 +47,11 @@ impl Actor {
         let (registry, known) = (&self.context.host_registry, &self.server_requests.known_hosts);
         let tell = |host: &dyn Caller| {
             if known.allow(host) {
-                host.told(None, &notification);
+                host.notified(None, &notification);
             }
         };
         match (recipient, &notification.topic) {
-            (Some(Recipient { caller, call }), _) => caller.told(call, &notification),
+            (Some(Recipient { caller, call }), _) => caller.notified(call, &notification),
             (None, Topic::Unknown) => registry.only().into_iter().for_each(|host| tell(&*host)),
             (None, _) => registry.each_of_one_session(tell),
         }
@@ -63,7 +63,7 @@ impl Actor {
         let Some(uri) = Members::find(&message, &params, "uri") else { return };
         let topic = Topic::Updated { uri, params };
         let notification = ServerNotification { server: self.spec.name.clone(), message, topic };
-        self.context.host_registry.each(|host| host.told(None, &notification));
+        self.context.host_registry.each(|host| host.notified(None, &notification));
     }
 
     /// The status of a task. A legacy server's goes to the task's host alone; a modern server sends it to
@@ -77,8 +77,8 @@ impl Actor {
         let topic = Topic::Task { era, id, params };
         let notification = ServerNotification { server: self.spec.name.clone(), message, topic };
         match (era, host) {
-            (Era::Modern, _) => self.context.host_registry.each(|host| host.told(None, &notification)),
-            (Era::Legacy, Some(host)) => host.told(None, &notification),
+            (Era::Modern, _) => self.context.host_registry.each(|host| host.notified(None, &notification)),
+            (Era::Legacy, Some(host)) => host.notified(None, &notification),
             (Era::Legacy, None) => {}
         }
     }

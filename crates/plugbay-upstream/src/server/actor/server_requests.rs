@@ -131,7 +131,7 @@ impl Actor {
     ) -> Result<(), ServerRequestError> {
         let mut refused = ServerRequestError::NoHost;
         for recipient in recipients.into_iter().rev() {
-            match recipient.caller.asked(recipient.call, server_request.clone()) {
+            match recipient.caller.server_request(recipient.call, server_request.clone()) {
                 Ok(()) => {
                     self.forwarded(OpenRequest { id, server_request, recipient });
                     return Ok(());

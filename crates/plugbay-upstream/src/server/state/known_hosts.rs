@@ -12,7 +12,7 @@ pub(in crate::server) enum KnownHosts {
     One {
         /// Keeps the address from being used again.
         caller: Weak<dyn Caller>,
-        holder: Option<[u8; 32]>,
+        owner: Option<[u8; 32]>,
     },
     Several,
 }
@@ -20,7 +20,7 @@ pub(in crate::server) enum KnownHosts {
 impl KnownHosts {
     pub(in crate::server) fn called(&mut self, caller: &Arc<dyn Caller>) {
         match self {
-            Self::None => *self = Self::One { caller: Arc::downgrade(caller), holder: caller.holder() },
+            Self::None => *self = Self::One { caller: Arc::downgrade(caller), owner: caller.owner() },
             Self::One { .. } if !self.allow(&**caller) => *self = Self::Several,
             Self::One { .. } | Self::Several => {}
         }
@@ -34,8 +34,8 @@ impl KnownHosts {
     pub(in crate::server) fn allow(&self, host: &dyn Caller) -> bool {
         match self {
             Self::None => true,
-            Self::One { caller, holder } => {
-                std::ptr::addr_eq(caller.as_ptr(), host) || (holder.is_some() && *holder == host.holder())
+            Self::One { caller, owner } => {
+                std::ptr::addr_eq(caller.as_ptr(), host) || (owner.is_some() && *owner == host.owner())
             }
             Self::Several => false,
         }

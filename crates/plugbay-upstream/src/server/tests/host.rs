@@ -24,7 +24,7 @@ use crate::server::Command;
 #[derive(Debug, Default)]
 pub(crate) struct Host {
     refuses: Option<ServerRequestError>,
-    holder: Option<[u8; 32]>,
+    owner: Option<[u8; 32]>,
     /// Its user can log in.
     logs_in: bool,
     events: watch::Sender<Vec<HostEvent>>,
@@ -65,9 +65,9 @@ impl Host {
     }
 
     /// One of the requests of a host.
-    pub(crate) fn held_by(holder: Option<u8>) -> Arc<Self> {
-        let holder = holder.map(|holder| [holder; 32]);
-        Arc::new(Self { holder, ..Self::default() })
+    pub(crate) fn owned_by(owner: Option<u8>) -> Arc<Self> {
+        let owner = owner.map(|owner| [owner; 32]);
+        Arc::new(Self { owner, ..Self::default() })
     }
 
     fn record(&self, event: HostEvent) {
@@ -106,8 +106,8 @@ impl Caller for Host {
         self.record(HostEvent::Answered(ticket, text_of(&answer)));
     }
 
-    fn holder(&self) -> Option<[u8; 32]> {
-        self.holder
+    fn owner(&self) -> Option<[u8; 32]> {
+        self.owner
     }
 
     fn progressed(&self, ticket: Ticket, _: Bytes, _: Span) {
@@ -119,7 +119,7 @@ impl Caller for Host {
         change.keep(Box::new(Guard(self.events.clone(), call)));
     }
 
-    fn told(&self, _: Option<Ticket>, server_notification: &ServerNotification) {
+    fn notified(&self, _: Option<Ticket>, server_notification: &ServerNotification) {
         self.record(HostEvent::Notification(
             String::from_utf8(server_notification.message.to_vec()).unwrap(),
         ));
@@ -133,7 +133,11 @@ impl Caller for Host {
         self.logs_in
     }
 
-    fn asked(&self, during: Option<Ticket>, server_request: ServerRequest) -> Result<(), ServerRequestError> {
+    fn server_request(
+        &self,
+        during: Option<Ticket>,
+        server_request: ServerRequest,
+    ) -> Result<(), ServerRequestError> {
         if let Some(why) = self.refuses {
             return Err(why);
         }

@@ -124,7 +124,7 @@ async fn server_requests_and_logs_that_may_be_for_several_hosts_go_to_none() {
         [([None, None], false), ([Some(1), Some(2)], false), ([Some(1), Some(1)], true)]
     {
         let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
-        let [first, second] = holders.map(Host::held_by);
+        let [first, second] = holders.map(Host::owned_by);
         harness.call_by(&first, "a");
         harness.call_by(&second, "b");
         peer.expect_call("a").await;
@@ -155,7 +155,7 @@ async fn late_server_requests_and_logs_of_one_hosts_work_reach_no_other_host() {
     let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"?"}}"#;
     let unknown = r#"{"jsonrpc":"2.0","method":"notifications/job","params":{}}"#;
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
-    let [first, second] = [None, None].map(Host::held_by);
+    let [first, second] = [None, None].map(Host::owned_by);
     let ticket = harness.call_by(&first, "later");
     let request = peer.expect_call("later").await;
     peer.answer(&request, json!({})).await;
