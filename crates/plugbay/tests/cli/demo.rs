@@ -17,7 +17,7 @@ fn demo_runs_on_a_fresh_machine_and_leaves_nothing_behind() {
         "total      47",
         "\n  suite         6 ",
         "\n  search        3 ",
-        // One more than the servers have: `gateway_status` says why the broken server has none.
+        // One more than the servers have: `gateway_status` explains the broken server.
         "48 tools listed",
         "2026-03-01T03:30:00-05:00",
         "(after 3 progress notifications)",
@@ -57,7 +57,7 @@ fn demo_as_json_holds_the_same() {
     assert!(times[1] > 0.0 && (times[1] - times[0]).max(0.0) - times[2] < 0.002, "{median}");
 }
 
-/// On a busy machine a single run tells little.
+/// On a busy machine a single run proves little.
 #[test]
 fn the_second_start_lists_sooner_than_the_first() {
     let listed = |json: &Value, start: &str| json[start]["listed_ms"].as_f64().expect("a number");
