@@ -7,7 +7,7 @@
 //! - Options may stand anywhere before `--`; everything after it is literal.
 //! - `-e` and `-H` take further values for as long as these look like one (`A=1 B=2`, `"K: V"`).
 //! - After the program, an unknown option is one of its arguments. A program that runs containers gets all of
-//! them.
+//!   them.
 
 use std::ffi::{OsStr, OsString};
 
