@@ -149,6 +149,7 @@ fn installed() -> Outcome<PathBuf> {
     Ok(cache.ok_or("neither XDG_CACHE_HOME nor HOME is set")?.join("plugbay-rivals"))
 }
 
+/// Rejects unknown parts: a misspelt part would otherwise measure nothing and look like success.
 fn known_parts(names: Vec<String>) -> Outcome<Vec<String>> {
     match names.iter().find(|name| Part::ALL.iter().all(|part| part.label() != *name)) {
         Some(unknown) => Err(format!("there is no part {unknown}; see rivals --help").into()),

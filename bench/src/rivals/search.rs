@@ -28,7 +28,7 @@ const QUERIES: usize = 200;
 /// Time limit for all queries.
 const QUERYING: Duration = Duration::from_secs(120);
 
-/// Measures the search; `Null` for a gateway without one.
+/// Measures the search; `{"none": …}` for a gateway without one.
 pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Value> {
     let Some(search) = &rival.about.search else { return Ok(json!({ "none": "it has no search" })) };
     let all = Data::read(data)?;

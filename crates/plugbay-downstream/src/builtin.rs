@@ -199,7 +199,7 @@ impl From<String> for NotCalled {
 /// The call in the arguments of `execute_tool`.
 enum ExecutedCall {
     Server(Route),
-    /// Reads a stored result, with these arguments.
+    /// A call of the unlisted tool that reads stored results, with these arguments.
     ReadResult(Vec<u8>),
 }
 

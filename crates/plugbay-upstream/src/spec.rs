@@ -236,7 +236,8 @@ impl HttpSpec {
 
 /// Headers whose values are plain words of HTTP.
 const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
-/// The least length of a path segment that may be a key. Many hosted servers have the key in the path.
+/// Least length of a path segment that may be a key. Many hosted servers have the key in the path, and no
+/// other segment is as long.
 const LONG_SEGMENT: usize = 16;
 
 /// The user, the password, the values of the query and long parts of the path, both as sent and decoded.

@@ -96,8 +96,7 @@ enum Command {
 
 /// Runs the program; `main` calls only this.
 pub fn run() -> ExitCode {
-    // The guard, the samples and sandboxes stay small processes: they parse no arguments and have no runtime
-    // and no log.
+    // The guard, the samples and sandboxes stay small processes: they parse no arguments and have no runtime and no log.
     let mut hidden = std::env::args_os().skip(1);
     let command = hidden.next().unwrap_or_default();
     if command == plugbay_sandbox::COMMAND {

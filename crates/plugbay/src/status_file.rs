@@ -142,8 +142,8 @@ impl GatewayStatus {
     }
 }
 
-/// Keeps the status file up to date until this future is dropped, which removes the file. If the disk accepts
-/// no writes, only the file is missing.
+/// Keeps the status file up to date until this future is dropped, which removes the file. If the disk accepts no
+/// writes, only the file is missing.
 pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App) {
     let Some(folder) = folder else { return };
     let (mut connected_hosts, mut snapshots) = (app.gateway().connected_hosts.watch(), app.snapshots());

@@ -272,8 +272,7 @@ fn report_waiting(context: RequestContext<'_>, all: &BTreeSet<ServerName>, cold:
     context.sink.send_if_room(respond::progress(token, all.len() - cold.len(), Some(all.len()), &message));
 }
 
-/// Changes the active tools, notifies the host and waits until it has listed them: its next turn must have
-/// them.
+/// Changes the active tools, notifies the host and waits until it has listed them: its next turn must have them.
 async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Active)) {
     let host_view = session.host_view();
     let mut listed = std::pin::pin!(host_view.listed.notified());

@@ -25,8 +25,8 @@ use crate::{
     dispatch, gateway::Gateway, message::Message, outbox::Outbox, refusal::Refusal, respond, session::Session,
 };
 
-/// How long calls in flight may go on after `stop`, or after the host has closed its end, unless the
-/// configuration says otherwise.
+/// How long calls in flight may go on after `stop`, or after the host has closed its end, unless the configuration says
+/// otherwise.
 pub const DRAIN: Duration = Duration::from_secs(2);
 /// How long a host that has closed its end may leave its answers unread.
 const LAST_READ: Duration = Duration::from_secs(30);

@@ -55,8 +55,7 @@ pub(crate) trait PausedRun: Send {
 pub struct SuspendedCalls {
     // A std mutex: held for a step of the table, never across an await, and never while a session's is taken.
     state: Mutex<State>,
-    /// Seals the `requestState` of modern hosts. `None`: the system gives no random numbers, so they cannot
-    /// be asked.
+    /// Seals the `requestState` of modern hosts. `None`: the system gives no random numbers, so they cannot be asked.
     seal: Option<Seal>,
     /// Notified when something is due before the timer wakes.
     earlier: Notify,

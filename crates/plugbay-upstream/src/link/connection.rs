@@ -85,8 +85,8 @@ impl Connection {
         self.framing == Framing::ContentLength && self.framer.seen() == Some(Framing::Newline)
     }
 
-    /// The next item from the peer; `None` when it has closed its end or stopped reading for good. Dropping
-    /// the future loses nothing.
+    /// The next item from the peer; `None` when it has closed its end or stopped reading for good.
+    /// Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Incoming> {
         loop {
             if let Some(item) = self.framer.take() {

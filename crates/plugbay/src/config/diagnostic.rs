@@ -2,8 +2,8 @@
 
 use std::{fmt, path::PathBuf};
 
-/// A problem in a configuration file: what, where, and how to fix it. Contains no expanded value, so it may
-/// be logged.
+/// A problem in a configuration file: what, where, and how to fix it. Contains no expanded value, so it may be
+/// logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     pub severity: Severity,

@@ -11,8 +11,8 @@ use super::{Diagnostic, Settings, Severity};
 const SETUP: &str = "run `plugbay setup` in a terminal, which imports the servers of your hosts, or `plugbay add`, which adds one";
 
 impl Settings {
-    /// The problems of all files, the urgent ones first. A problem that makes one server fail is shown with
-    /// that server instead.
+    /// The problems of all files, the urgent ones first. A problem that makes one server fail is shown with that
+    /// server instead.
     pub fn problems(&self) -> Vec<Problem> {
         let reasons: BTreeSet<&String> =
             self.servers.iter().filter_map(|server| server.spec.as_ref().err()).collect();

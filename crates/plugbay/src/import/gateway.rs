@@ -46,7 +46,8 @@ impl Gateway {
         }
     }
 
-    /// The user's file. Switchboard and client-side proxies keep theirs in projects.
+    /// The user's file. Switchboard and client-side proxies keep theirs in projects, under
+    /// names that say nothing.
     pub(super) fn file(self, places: &Places) -> Option<PathBuf> {
         match self {
             Self::Mcpflip => Some(super::plugin::claude_folder(places).join("mcpflip/servers.json")),

@@ -17,7 +17,7 @@ fn demo_runs_on_a_fresh_machine_and_leaves_nothing_behind() {
         "total      47",
         "\n  suite         6 ",
         "\n  search        3 ",
-        // One more than the servers have: `gateway_status` explains the broken server.
+        // One more than the servers have: `gateway_status` says why the broken server has none.
         "48 tools listed",
         "2026-03-01T03:30:00-05:00",
         "(after 3 progress notifications)",

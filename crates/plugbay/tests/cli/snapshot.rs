@@ -81,8 +81,8 @@ fn is_start_line(line: &str) -> bool {
     line.starts_with("✓ ") || line.starts_with("✗ ")
 }
 
-/// Replaces numbers: `340 ms` → `[time]`, `gateway 4711` → `gateway [pid]`, and `"…_ms": 1.5` and `"pid":
-/// 4711` in JSON.
+/// Replaces numbers: `340 ms` → `[time]`, `gateway 4711` → `gateway [pid]`, and in JSON `"…_ms": 1.5` and
+/// `"pid": 4711`.
 fn without_numbers(line: &str) -> String {
     const UNITS: [&str; 6] = ["µs", "ms", "s", "min", "h", "days"];
     let is_number =

@@ -1,5 +1,4 @@
-//! Skills over MCP: one list of all servers' skills, and each request at the right server with the right
-//! URIs.
+//! Skills over MCP: one list of all servers' skills, and each request at the right server with the right URIs.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The opening as a state machine: it takes events with their time, and returns messages and the outcome.
 //!
 //! plugbay sends `server/discover` first, unless the server is known not to answer it. A server that refuses
-//! it, or does not answer soon, gets `initialize`. A late answer to `server/discover` still counts, because a
-//! modern server may be slow to start.
+//! it, or does not answer soon, gets `initialize`. A late answer to `server/discover` still counts, because
+//! a modern server may be slow to start.
 
 use std::{
     collections::VecDeque,

@@ -39,8 +39,8 @@ pub(super) struct Opened {
 /// Why an opening failed.
 #[derive(Debug)]
 pub(super) enum OpenError {
-    /// The server closed the connection. `probing`: only `server/discover` had been sent, which some legacy
-    /// servers do not survive.
+    /// The server closed the connection. `probing`: only `server/discover` had been sent, which some
+    /// legacy servers do not survive.
     Closed { probing: bool },
     /// The server answered `initialize` with this error.
     Refused(String),

@@ -25,8 +25,8 @@ fn nested(depth: usize, open: &str, value: &str, close: &str) -> String {
     format!(r#"{{"any":{}{value}{}}}"#, open.repeat(depth), close.repeat(depth))
 }
 
-/// Raw arguments of calls with their outcomes. `H` is the handle of a result with the value `{"n": 7, "list":
-/// [1, 2, 3]}`.
+/// Raw arguments of calls with their outcomes. `H` is the handle of a result with the value
+/// `{"n": 7, "list": [1, 2, 3]}`.
 fn corpus() -> Vec<(String, End)> {
     let reference = |rest: &str| format!(r#"{{"any":{{"$result":"H"{rest}}}}}"#);
     let jq = |filter: &str| reference(&format!(",\"jq\":{}", json!(filter)));
