@@ -37,7 +37,7 @@ pub(in crate::server) struct Listing {
 #[derive(Debug, Default)]
 pub(in crate::server) struct Listed {
     pub(in crate::server) tools: Tools,
-    /// The tools of all pages so far, unsorted.
+    /// The tools of the pages so far, in no order; empty after the last page.
     unordered: Vec<Tool>,
     pub(in crate::server) items: Items,
     /// The hidden characters that were removed.

@@ -117,7 +117,7 @@ pub struct ServerFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadPath {
     pub word: String,
-    /// Existing files with similar paths.
+    /// Existing files that the user may have meant.
     pub near: Vec<PathBuf>,
 }
 
