@@ -1,4 +1,4 @@
-//! Is this line the answer we wait for, and is it whole?
+//! Checks whether a line is the awaited answer, and whether it is complete.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use serde_json::value::RawValue;
 use crate::Outcome;
 use crate::payload::Payload;
 
-/// A gateway that writes the message anew may drop blanks or escapes, but not a twentieth of the payload.
+/// A gateway that rewrites the message may drop blanks or escapes, but not a twentieth of the payload.
 const LEAST_TWENTIETHS: usize = 19;
 
-/// Bytes compared at each end of the payload where a full comparison would cost the driver time.
+/// Number of bytes that are compared at each end of the payload, if a full comparison would cost the driver
+/// time.
 const SPOT: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The answer to a call; `exact` when its result is byte for byte what the stub wrote.
+    /// The answer to a call; `exact` if its result is byte for byte the stub's.
     Answer { id: u64, exact: bool },
-    /// Something the server asks or says by itself.
+    /// A request or notification of the server.
     Other,
 }
 
-/// `full` compares every byte of the result; otherwise its length and both ends must match.
+/// Checks a line. With `full` every byte of the result is compared; otherwise its length and both ends.
 pub(crate) fn check(line: &[u8], expected: &Payload, full: bool) -> Outcome<Message> {
     if let Some(id) = exact_id(line, expected, full) {
         return Ok(Message::Answer { id, exact: true });
@@ -42,13 +43,13 @@ pub(crate) fn check(line: &[u8], expected: &Payload, full: bool) -> Outcome<Mess
     Ok(Message::Answer { id, exact: false })
 }
 
-/// The members of a message, their values unread.
+/// The members of a message, with their raw values.
 pub(crate) fn envelope(line: &[u8]) -> Outcome<BTreeMap<&str, &RawValue>> {
     serde_json::from_slice(line)
         .map_err(|error| format!("not a message ({error}): {}", beginning(line)).into())
 }
 
-/// The id of an answer whose result is the stub's, whatever the order of the members around it.
+/// The id of an answer whose result is the stub's, in whatever order the other members are.
 fn exact_id(line: &[u8], expected: &Payload, full: bool) -> Option<u64> {
     const KEY: &[u8] = b"\"result\":";
     let start = line[..line.len().min(SPOT)].windows(KEY.len()).position(|window| window == KEY)?;

@@ -52,7 +52,7 @@ pub(crate) enum Section {
     Search,
 }
 
-/// Where the measured processes run.
+/// The processor cores for the measured processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cores {
     One,
@@ -78,9 +78,9 @@ pub(crate) struct Settings {
     pub(crate) cores: Cores,
     pub(crate) mode: Option<String>,
     only: Option<Vec<String>>,
-    /// Only cases whose label contains this, or the catalogs of such a name.
+    /// Only cases whose label contains this, or catalogs with such a name.
     pub(crate) case: Option<String>,
-    /// Where the catalogs and queries are.
+    /// The folder with the catalogs and queries.
     pub(crate) data: Option<PathBuf>,
     /// Show the misses of the half `fit`.
     pub(crate) misses: bool,
@@ -89,7 +89,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// `None` when the user asked for help.
+    /// Parses the arguments; `None` if the user asked for help.
     pub(crate) fn parse(args: &[String]) -> Outcome<Option<Self>> {
         let mut settings = Self {
             section: Section::Calls,
@@ -152,7 +152,7 @@ impl Settings {
         self.case.as_ref().is_none_or(|text| label.contains(text))
     }
 
-    /// A misspelt name would otherwise measure nothing and look like success.
+    /// Rejects unknown names: a misspelt one would measure nothing and look like success.
     fn check_only(&self) -> Outcome<()> {
         for name in self.only.iter().flatten() {
             let known = match self.section {

@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::payload::Payload;
 use crate::watchdog::guarded;
 
-/// For a whole batch; the slowest gateways need seconds, a lost answer would need for ever.
+/// Time limit for a whole batch; the slowest gateways need seconds, and a lost answer would need for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Batch<'a> {
@@ -19,7 +19,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) expected: &'a Payload,
     pub(crate) calls: usize,
     pub(crate) in_flight: usize,
-    /// Compare every byte of the answers, not only their lengths and ends.
+    /// Whether every byte of the answers is compared, not only their lengths and ends.
     pub(crate) full_check: bool,
 }
 
@@ -36,7 +36,8 @@ impl Batch<'_> {
         guarded(host.group(), LIMIT, || self.drive(host))
     }
 
-    /// Requests are small enough that all in flight fit into a pipe: one thread can write and then read.
+    /// Runs the batch. All requests in flight fit into a pipe together, so one thread can write and then
+    /// read.
     fn drive(&self, host: &mut Host) -> Outcome<Done> {
         let mut done = Done { latencies: Vec::with_capacity(self.calls), ..Done::default() };
         let mut waiting = VecDeque::with_capacity(self.in_flight);
@@ -56,7 +57,7 @@ impl Batch<'_> {
                     host.answer(&received)?;
                 }
                 Message::Answer { id, exact } => {
-                    // Mostly the oldest. An id asked for twice or never is not among them.
+                    // Mostly it is the oldest. An unknown or repeated id is not found.
                     let place = waiting.iter().position(|(waiting, _)| *waiting == id);
                     let (_, sent) = place
                         .and_then(|place| waiting.remove(place))

@@ -1,4 +1,4 @@
-//! Section `calls`: what one call costs on each route, measured in rounds that alternate between the routes.
+//! Section `calls`: the cost of one call on each route, measured in rounds that alternate between the routes.
 
 mod bars;
 pub(crate) mod case;

@@ -1,4 +1,4 @@
-//! Section `code`: what a script in `run_code` costs, beside the same calls one by one.
+//! Section `code`: the cost of a script in `run_code`, compared with the same calls one by one.
 
 use std::path::Path;
 use std::thread;
@@ -18,23 +18,23 @@ use crate::target::Target;
 use crate::{Outcome, gateway, output};
 
 const SERVER: &str = "stub";
-/// Until a gateway with an empty cache can call a tool.
+/// Time limit until a gateway with an empty cache can call a tool.
 const READY: Duration = Duration::from_secs(10);
-/// Until the process of the next script waits for it.
+/// Time until the process for the next script is ready.
 const REFILL: Duration = Duration::from_millis(150);
-/// Calls of one script, and of the host beside it.
+/// Number of calls in one script, and of the host in comparison.
 const CALLS: u32 = 200;
 const SIZE: usize = 1024;
 const AT_ONCE: u32 = 20;
-/// Scripts of one gateway that find a process waiting.
+/// Number of scripts per gateway that find a process ready.
 const WARM: usize = 5;
 
-/// What the rounds gave, in milliseconds.
+/// The figures of the rounds, in milliseconds.
 #[derive(Default)]
 struct Figures {
     cold: Vec<f64>,
     warm: Vec<f64>,
-    /// For each call: in a script, without the time of an empty one; and as a request of the host.
+    /// The time per call: in a script, without the time of an empty script; and as a request of the host.
     in_script: Vec<f64>,
     by_host: Vec<f64>,
     at_once: Vec<f64>,
@@ -58,7 +58,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     Ok(())
 }
 
-/// One round: a gateway of its own.
+/// One round, with its own gateway.
 fn measure(binary: &Path, figures: &mut Figures) -> Outcome<()> {
     let target = Target::plugbay("plugbay", binary.to_owned(), Some("code".to_owned()));
     let sandbox = Sandbox::new()?;
@@ -93,7 +93,7 @@ fn measure(binary: &Path, figures: &mut Figures) -> Outcome<()> {
     Ok(())
 }
 
-/// How long a script takes, as its host sees it.
+/// How long a script takes from its host's point of view.
 fn timed(host: &mut Host, code: &str) -> Outcome<f64> {
     let params = json!({ "name": "run_code", "arguments": { "code": code } });
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! The conditions under which calls were measured: rounds, cores, the load of the machine.
+//! The conditions of a measurement: rounds, cores, and the machine's load.
 
 use crate::args::{Cores, Settings};
 use crate::{Outcome, cores, process};
@@ -14,7 +14,7 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    /// Runs `measure` with the number of rounds and on the cores that the settings ask for.
+    /// Runs `measure` with the number of rounds and on the cores in the settings.
     pub(crate) fn during<T>(
         settings: &Settings,
         measure: impl FnOnce(u32) -> Outcome<T>,
@@ -27,7 +27,7 @@ impl Conditions {
         Ok((Self { rounds, cores: settings.cores, loads }, measured))
     }
 
-    /// One line above the first figure.
+    /// The conditions on one line, shown above the first figure.
     pub(crate) fn text(&self) -> String {
         let Self { rounds, cores, loads: [before, after] } = self;
         let cores = match cores {

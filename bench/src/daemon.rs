@@ -1,4 +1,5 @@
-//! Section `daemon`: what the bridge and the daemon cost beside `plugbay serve --no-daemon`, alone and behind a pump.
+//! Section `daemon`: the cost of the bridge and the daemon, compared with `plugbay serve --no-daemon`, alone
+//! and behind a pump.
 
 mod report;
 mod running;
@@ -27,18 +28,18 @@ use crate::target::{Target, exposed};
 use crate::{Outcome, gateway, output};
 
 const PLAIN: &str = "plain";
-/// The floor: a process between host and gateway that only copies bytes.
+/// The lower bound: a process between host and gateway that only copies bytes.
 const PUMPED: &str = "pumped";
 const DAEMON: &str = "daemon";
 const SERVER: &str = "stub";
 const SERVERS: usize = 5;
 
-/// Until a gateway with an empty cache lists all tools.
+/// Time limit until a gateway with an empty cache lists all tools.
 const LISTING: Duration = Duration::from_secs(30);
 
-/// What is measured of windows that open while the daemon runs.
+/// The figures of windows that open while the daemon is running.
 struct Windows {
-    /// From spawn until the tools are listed.
+    /// Time from the spawn until the tools are listed.
     first_list_ms: Option<f64>,
     /// Memory of a bridge that no other process shares.
     private_kib: Option<u64>,
@@ -80,7 +81,7 @@ fn measure(case: &Case, targets: &[Target], binary: &Path, rounds: u32) -> Outco
 
 /// A host over pipes, and the daemon behind its bridge.
 struct Window<'a> {
-    /// First: it ends before its home is removed.
+    /// Dropped first: it must end before its home is removed.
     daemon: Option<RunningDaemon>,
     pipes: Pipes<'a>,
 }

@@ -1,4 +1,4 @@
-//! Section `execute`: what a call through `execute_tool` costs beside the same call in `all` mode.
+//! Section `execute`: the cost of a call through `execute_tool`, compared with the same call in `all` mode.
 
 mod report;
 
@@ -25,7 +25,7 @@ const EXECUTE_TOOL: &str = "execute_tool";
 
 const SERVER: &str = "stub";
 
-/// Until a gateway with an empty cache lists all tools, or calls one.
+/// Time limit until a gateway with an empty cache lists all tools, or calls one.
 const READY: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
@@ -46,7 +46,7 @@ pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     Ok(())
 }
 
-/// A larger result is all copying, which both modes do alike.
+/// The cases. A larger result would be all copying, which is the same in both modes.
 fn cases() -> impl Iterator<Item = Case> {
     case::all().into_iter().filter(|case| case.kind == Kind::Text && case.size != Size::Large)
 }
@@ -81,7 +81,7 @@ fn open<'a>(target: &Target, case: &'a Case, payload: &'a Payload) -> Outcome<Pi
     let arguments = ledger_arguments(case.size.bytes());
     let params = if target.name == EXECUTE_TOOL {
         let params = execute_params(&arguments);
-        // Search mode lists no tool of the server: a call shows whether it is ready.
+        // Search mode lists no tool of the server, so a call shows whether it is ready.
         host.call_until_result(&params, READY)?;
         params
     } else {

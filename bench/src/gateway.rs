@@ -1,4 +1,4 @@
-//! Where the plugbay binary is, built if nobody says.
+//! Finds the plugbay binary, or builds it if none is given.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ pub(crate) fn find(given: Option<&Path>) -> Outcome<PathBuf> {
 
 fn build() -> Outcome<PathBuf> {
     output::progress("building plugbay (release)");
-    // `cargo run` names the cargo that runs us.
+    // `cargo run` sets the variable to the cargo that runs us.
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--release", "-p", "plugbay", "--message-format=json-render-diagnostics"])
@@ -34,7 +34,7 @@ fn build() -> Outcome<PathBuf> {
         .ok_or_else(|| format!("cargo built no plugbay binary; {WITHOUT}").into())
 }
 
-/// Cargo itself says where it put the binary, whatever target folder is configured.
+/// The path of the binary, which cargo itself reports, whatever target folder is configured.
 fn executable(messages: &str) -> Option<PathBuf> {
     messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
         (message["target"]["name"] == "plugbay").then(|| message["executable"].as_str().map(PathBuf::from))?

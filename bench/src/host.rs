@@ -1,4 +1,4 @@
-//! A minimal host: spawns a server, initializes it, lists its tools, answers what it asks.
+//! A minimal host: spawns a server, initializes it, lists its tools, and answers its requests.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use crate::lines::Lines;
 use crate::watchdog::guarded;
 use crate::{Outcome, sandbox::Sandbox};
 
-/// Longer than any gateway's own limit for a server that does not start.
+/// Longer than the limit of any gateway for a server that does not start.
 const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
 const CLOSING_LIMIT: Duration = Duration::from_secs(3);
 
@@ -37,7 +37,7 @@ impl Host {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&stderr)?)
-            // A group of its own: what hangs can be ended with all that it started.
+            // A separate group, so that a process that hangs can be ended with all that it started.
             .process_group(0)
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Asks again until at least `count` tools are listed, as a host does when the list has changed.
+    /// Lists repeatedly until at least `count` tools are listed, as a host does after a list change.
     pub(crate) fn tools_until(&mut self, count: usize, limit: Duration) -> Outcome<Vec<String>> {
         let began = Instant::now();
         loop {
@@ -99,7 +99,7 @@ impl Host {
         }
     }
 
-    /// Calls again until the call succeeds: a server may still be starting.
+    /// Repeats a call until it succeeds: a server may still be starting.
     pub(crate) fn call_until_result(&mut self, params: &Value, limit: Duration) -> Outcome<()> {
         let began = Instant::now();
         loop {
@@ -124,14 +124,14 @@ impl Host {
     }
 
     pub(crate) fn receive(&mut self) -> Outcome<&[u8]> {
-        // By range first: a line on loan would keep `ended` from looking at the child.
+        // By its range, because a borrowed line would keep `ended` from looking at the child.
         match self.from_server.next_range()? {
             Some(line) => Ok(self.from_server.get(line)),
             None => self.ended(),
         }
     }
 
-    /// Answers a request of the server's; notifications pass.
+    /// Answers a request of the server; notifications are ignored.
     pub(crate) fn answer(&mut self, line: &[u8]) -> Outcome<()> {
         let fields = envelope(line)?;
         let Some(id) = fields.get("id") else { return Ok(()) };
@@ -166,7 +166,8 @@ impl Host {
         }
     }
 
-    /// The time from the request until the whole answer is there, and how many bytes it has. The answer is not read.
+    /// The time from the request until the whole answer has arrived, and its length. The answer is not
+    /// parsed.
     pub(crate) fn timed(&mut self, method: &str, params: &Value) -> Outcome<(Duration, usize)> {
         let id = self.take_id();
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -183,7 +184,7 @@ impl Host {
         })
     }
 
-    /// Why there is nothing more to read or write.
+    /// The error that nothing more can be read or written.
     fn ended<T>(&mut self) -> Outcome<T> {
         let status = self.wait(Duration::from_millis(500));
         let status = status.map_or_else(|| "still running".to_owned(), |status| status.to_string());
@@ -208,7 +209,7 @@ impl Host {
     }
 }
 
-/// Closes as hosts do, by ending stdin; what does not end then is ended.
+/// Closes like a host, by ending stdin; a process that does not end then is killed.
 impl Drop for Host {
     fn drop(&mut self) {
         self.to_server = None;

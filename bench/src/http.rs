@@ -1,4 +1,4 @@
-//! Section `http`: what a call costs when the host, and perhaps the server, is reached over HTTP.
+//! Section `http`: the cost of a call if the host, and perhaps the server, uses HTTP.
 
 mod batch;
 pub(crate) mod client;
@@ -23,7 +23,7 @@ use crate::{Outcome, output};
 
 pub(crate) fn run(settings: &Settings) -> Outcome<()> {
     let routes = Route::all(settings)?;
-    // The content of a result makes no difference here: it is passed on unread.
+    // The content of a result makes no difference here, because it is passed on without being parsed.
     let wanted = |case: &Case| case.kind == Kind::Text && settings.wants_case(&case.label());
     let (conditions, all) = Conditions::during(settings, |rounds| {
         let mut all = Vec::new();

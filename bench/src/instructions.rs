@@ -1,7 +1,7 @@
-//! Section `instructions`: how many instructions the hot paths need, compared with stored counts.
+//! Section `instructions`: the number of instructions of the hot paths, compared with stored counts.
 //!
-//! Callgrind counts them, so that a busy machine makes no difference. Each path is run twice, once with more
-//! repetitions: the difference is free of everything that happens only once.
+//! Callgrind counts them, so a busy machine makes no difference. Each path runs twice, the second time with
+//! more repetitions; the difference is free of everything that happens only once.
 
 mod hot_paths;
 
@@ -18,7 +18,7 @@ use crate::{Outcome, output};
 
 pub(crate) use hot_paths::run as run_path;
 
-/// The word by which this program runs one path for Callgrind.
+/// The word with which this program runs one path for Callgrind.
 pub(crate) const DRIVER: &str = "hot-path";
 
 const HELP: &str = "\
@@ -30,13 +30,13 @@ Counts the instructions of the hot paths with Callgrind and fails if one needs o
   --stored FILE   default bench/instructions.json
 ";
 
-/// A path may need so many percent more.
+/// How many percent more than the stored count a path may need.
 const TOLERANCE: u64 = 5;
 
-/// Repetitions of both runs, before those that count.
+/// Repetitions in both runs, in addition to those that are counted.
 const FEW: u64 = 10;
 
-/// The stored counts, and what they depend on.
+/// The stored counts, and the conditions that they depend on.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Stored {
     compiler: String,
@@ -112,7 +112,7 @@ fn count() -> Outcome<Stored> {
     Ok(Stored { paths, ..Stored::default() })
 }
 
-/// All instructions of a run.
+/// The total instructions of a run.
 fn collected(path: &str, times: u64) -> Outcome<u64> {
     let sandbox = Sandbox::new()?;
     let out = sandbox.path("callgrind.out");

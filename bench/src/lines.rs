@@ -8,7 +8,7 @@ const FIRST_SIZE: usize = 256 * 1024;
 pub(crate) struct Lines<R> {
     source: R,
     buffer: Vec<u8>,
-    /// `start..end` is read and not yet handed out; up to `scanned` it holds no newline.
+    /// `start..end` is read but not yet handed out; up to `scanned` it contains no newline.
     start: usize,
     scanned: usize,
     end: usize,
@@ -24,12 +24,12 @@ impl<R: Read> Lines<R> {
         Ok(self.next_range()?.map(|line| &self.buffer[line]))
     }
 
-    /// A line of the buffer, until the next one is asked for.
+    /// A line in the buffer, valid until the next one is requested.
     pub(crate) fn get(&self, line: Range<usize>) -> &[u8] {
         &self.buffer[line]
     }
 
-    /// Where the next line is.
+    /// The range of the next line.
     pub(crate) fn next_range(&mut self) -> io::Result<Option<Range<usize>>> {
         loop {
             if let Some(length) = find_newline(&self.buffer[self.scanned..self.end]) {
@@ -49,7 +49,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Moves a partial line to the front: at most once a line, and only what one read brought of it.
+    /// Moves a partial line to the front: at most once per line, and only the part that one read has brought.
     fn make_room(&mut self) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -63,7 +63,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// `skip_until` is the one door of the standard library to a vectorised search for a byte.
+/// `skip_until` is the only way to the standard library's vectorised search for a byte.
 fn find_newline(mut bytes: &[u8]) -> Option<usize> {
     let whole = bytes;
     let skipped = bytes.skip_until(b'\n').ok()?;
@@ -74,7 +74,7 @@ fn find_newline(mut bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Hands out a few bytes a time, as a pipe may.
+    /// Hands out a few bytes at a time, as a pipe may.
     struct Drip(Vec<u8>, usize);
 
     impl Read for Drip {

@@ -1,5 +1,5 @@
-//! What a call, a start and a server cost through plugbay, beside a direct call and a blind pump; and how
-//! well its search finds tools.
+//! The cost of a call, a start and a server through plugbay, compared with a direct call and a blind pump;
+//! and the quality of its search for tools.
 
 mod answer;
 mod args;
@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use args::{Section, Settings};
 
-/// Nothing here branches on the kind of an error: each one ends the run with its message.
+/// Nothing here depends on the kind of an error: each one ends the run with its message.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[String]) -> Outcome<()> {
-    // The parts played in processes of their own, and the sections with options of their own.
+    // The roles for separate processes, and the sections with their own options.
     match args.split_first() {
         Some((part, rest)) if part == "stub" => return stub::run(&stub::Options::parse(rest)?),
         Some((part, rest)) if part == "pump" => return pump::run(rest),

@@ -1,4 +1,4 @@
-//! Section `memory`: what the gateway's own processes hold, before and after many calls.
+//! Section `memory`: the memory of the gateway's own processes, before and after many calls.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::{Outcome, output};
 const SIZE: usize = 1_000;
 const IN_FLIGHT: usize = 8;
 
-/// Fifty servers on a small machine take their time.
+/// Fifty servers take a while on a small machine.
 const LISTING: Duration = Duration::from_secs(60);
 
-/// Servers, and the megabytes plugbay may hold with them.
+/// The numbers of servers, with the limit of megabytes for plugbay.
 const STEPS: [(usize, f64); 2] = [(5, 6.0), (50, 15.0)];
 
 struct Row {
@@ -76,7 +76,7 @@ fn measure(target: &Target, servers: usize, calls: usize, limit_mb: Option<f64>)
         Batch { params: &params, expected: &expected, calls, in_flight, full_check: true }.run(host)
     };
 
-    // One call each, so that a gateway that starts servers late has started them all.
+    // One call to each, so that a gateway that starts servers late has started them all.
     run(&mut host, servers)?;
     let idle = sample(&host);
     run(&mut host, calls)?;

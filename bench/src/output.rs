@@ -1,4 +1,4 @@
-//! The one place that prints: results to stdout, progress and complaints to stderr.
+//! The only place that prints: results to stdout, progress and errors to stderr.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's results are its output")]
 
 pub(crate) fn show(text: &str) {

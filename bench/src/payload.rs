@@ -1,4 +1,4 @@
-//! The deterministic answers: the stub sends them, the driver knows what must arrive.
+//! The deterministic answers: the stub sends them, and the driver knows what must arrive.
 
 use std::fmt::Write as _;
 
@@ -39,17 +39,17 @@ pub(crate) enum IdPlace {
     Last,
 }
 
-/// An answer around its id: the line is `before`, the id, `after`.
+/// An answer around its id: the line is `before`, the id, and `after`.
 #[derive(Debug)]
 pub(crate) struct Payload {
     pub(crate) before: Vec<u8>,
     pub(crate) after: Vec<u8>,
-    /// The value at `result`: what must arrive as it was sent.
+    /// The value of `result`, which must arrive unchanged.
     pub(crate) result: Vec<u8>,
 }
 
 impl Payload {
-    /// `size` is the length in bytes of the encoded text, or of the encoded items.
+    /// A payload. `size` is the length in bytes of the encoded text, or of the encoded items.
     pub(crate) fn new(kind: Kind, size: usize, id_place: IdPlace) -> Self {
         let result = match kind {
             Kind::Text => {
@@ -67,7 +67,7 @@ impl Payload {
         Self { before: before.into_bytes(), after: after.into_bytes(), result: result.into_bytes() }
     }
 
-    /// Length of a line but for its id.
+    /// The length of a line without its id.
     pub(crate) fn len(&self) -> usize {
         self.before.len() + self.after.len()
     }

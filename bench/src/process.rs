@@ -1,23 +1,23 @@
-//! What the kernel says about a gateway's own processes: who they are, their CPU time, their memory.
+//! The kernel's data about a gateway's own processes: which they are, their CPU time, their memory.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// In KiB, summed over processes.
+/// Memory in KiB, summed over processes.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Memory {
     pub(crate) rss: u64,
-    /// Pages that no other process has mapped: what ending it would free.
+    /// Pages that no other process has mapped: ending the process would free these.
     pub(crate) private: u64,
-    /// Private pages, and of each shared page the share of one process.
+    /// Private pages, and one process's share of each shared page.
     pub(crate) pss: u64,
-    /// Pages that are of no file: heap and stacks, without the program itself.
+    /// Pages that belong to no file: heap and stacks, without the program itself.
     pub(crate) anonymous: u64,
     pub(crate) peak: u64,
 }
 
-/// The gateway's processes and how many stubs run beneath them.
+/// The gateway's processes, and the number of stubs below them.
 #[derive(Debug)]
 pub(crate) struct Family {
     pids: Vec<u32>,
@@ -53,8 +53,8 @@ impl Family {
         self.pids.len()
     }
 
-    /// Run time of all threads in nanoseconds' precision; `/proc/PID/stat` counts in ticks of 10 ms.
-    /// Threads that have ended are not in it. `None` where the kernel keeps no such statistics.
+    /// The run time of all threads in nanosecond precision; `/proc/PID/stat` counts in ticks of 10 ms. It
+    /// does not include threads that have ended. `None` if the kernel keeps no such statistics.
     pub(crate) fn cpu(&self) -> Option<Duration> {
         let mut total = 0;
         for pid in &self.pids {
@@ -87,12 +87,12 @@ pub(crate) fn megabytes(kib: u64) -> f64 {
     f64::from(u32::try_from(kib).unwrap_or(u32::MAX)) * 1024.0 / 1e6
 }
 
-/// The memory of one process that no other shares, without the pages of files: in KiB.
+/// The private memory of one process, without the pages of files, in KiB.
 pub(crate) fn private(pid: u32) -> Option<u64> {
     field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Private_Dirty:")
 }
 
-/// The processor time of one process so far, also of its threads that have ended; in steps of 10 ms.
+/// The processor time of one process so far, including threads that have ended; in steps of 10 ms.
 pub(crate) fn spent(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -101,7 +101,7 @@ pub(crate) fn spent(pid: u32) -> Option<Duration> {
     Some(Duration::from_millis((ticks()? + ticks()?) * 10))
 }
 
-/// One, five and fifteen minutes: a reader should know what else ran.
+/// The load averages over one, five and fifteen minutes, which show whether anything else ran.
 pub(crate) fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
@@ -122,7 +122,7 @@ fn everyone() -> Vec<Process> {
         .collect()
 }
 
-/// `pid (name) state parent group …`; the name may hold blanks and brackets.
+/// Parses `pid (name) state parent group …`; the name may contain blanks and parentheses.
 fn parse_stat(stat: &str) -> Option<Process> {
     let (pid, _) = stat.split_once(' ')?;
     let (_, rest) = stat.rsplit_once(") ")?;
@@ -134,7 +134,7 @@ fn parse_stat(stat: &str) -> Option<Process> {
     })
 }
 
-/// The stubs that were started with this word among their arguments, wherever they are in the tree of processes.
+/// The stubs that were started with this word among their arguments, anywhere in the process tree.
 pub(crate) fn marked_stubs(mark: &str) -> Vec<u32> {
     let has_mark = |pid: u32| {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -143,7 +143,7 @@ pub(crate) fn marked_stubs(mark: &str) -> Vec<u32> {
     everyone().into_iter().map(|one| one.pid).filter(|pid| is_stub(*pid) && has_mark(*pid)).collect()
 }
 
-/// Our own binary playing the stub.
+/// Whether the process is our own binary as a stub.
 fn is_stub(pid: u32) -> bool {
     let program = |link: PathBuf| fs::read_link(link).ok();
     let ours = program("/proc/self/exe".into());

@@ -1,4 +1,4 @@
-//! The floor: a relay that spawns a server and copies bytes both ways without looking at them.
+//! The lower bound: a relay that spawns a server and copies bytes both ways without looking at them.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ pub(crate) fn run(server: &[String]) -> Outcome<()> {
     Ok(())
 }
 
-/// Not `io::copy`: it would splice, and no gateway that reads messages can.
+/// Does not use `io::copy`, which would splice; no gateway that reads messages can do that.
 fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {
@@ -36,7 +36,7 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     }
 }
 
-/// The standard streams buffer and lock; a pump wants the bare descriptor.
+/// The bare descriptor of a standard stream, which would otherwise buffer and lock.
 pub(crate) fn unbuffered(stream: &impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }

@@ -1,4 +1,4 @@
-//! Section `rivals`: gateways that are described by files, each measured beside direct calls in the same run.
+//! Section `rivals`: gateways that are described by files, each compared with direct calls in the same run.
 
 mod calls;
 pub(crate) mod description;
@@ -27,7 +27,7 @@ use self::results::Results;
 use self::running::Rival;
 use crate::{Outcome, gateway, output};
 
-/// How thoroughly to measure.
+/// The thoroughness of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
     Quick,
@@ -67,7 +67,7 @@ fn measure_all(options: &Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether each gateway works as its description says.
+/// Checks that each gateway works as its description says.
 fn check(options: &Options) -> Outcome<()> {
     let mut failed = 0;
     for about in Description::read_all(&options.descriptions)? {
@@ -94,7 +94,8 @@ fn check(options: &Options) -> Outcome<()> {
     }
 }
 
-/// Measures the parts of one gateway that are not in the results; each is stored as soon as it is there.
+/// Measures the parts of one gateway that are missing in the results; each is stored as soon as it is
+/// measured.
 fn measure_one(about: Description, options: &Options, results: &mut Results) -> Outcome<()> {
     let name = about.name.clone();
     let rival = match find(about, options) {
@@ -144,7 +145,7 @@ fn measure(rival: &Rival, part: Part, options: &Options) -> Outcome<Value> {
     }
 }
 
-/// The installed program and its version, or why there is none.
+/// The installed program with its version, or the reason why there is none.
 fn find(about: Description, options: &Options) -> Result<Rival, Box<(Description, String)>> {
     let found = || -> Outcome<_> {
         if about.is_ours() {

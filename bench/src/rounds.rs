@@ -1,4 +1,4 @@
-//! The measuring itself: every route has its turn in every round.
+//! The measurement: every route has its turn in every round.
 
 use std::thread;
 use std::time::Duration;
@@ -8,15 +8,16 @@ use crate::batch::Done;
 use crate::process::Family;
 use crate::stats::{micros, percentile};
 
-/// What follows an answer (a thread going to sleep) still belongs to it.
+/// The work after an answer, such as a thread going to sleep, still counts as part of it.
 const SETTLE: Duration = Duration::from_millis(2);
 
-/// New processes now and then: where one lies in memory is chance, and should not colour a whole case.
+/// Rounds before new processes are spawned: their memory layout is random, and should not affect a whole
+/// case.
 const ROUNDS_PER_PROCESS: usize = 5;
 
-/// A route to the stub, open and warm.
+/// An open and warmed-up route to the stub.
 pub(crate) trait OpenRoute {
-    /// The process whose family stands between driver and stub.
+    /// The root of the processes between driver and stub.
     fn pid(&self) -> u32;
 
     /// A further process between them, if there is one.
@@ -24,7 +25,7 @@ pub(crate) trait OpenRoute {
         None
     }
 
-    /// Makes so many calls; `full_check` compares every byte of the answers.
+    /// Makes this many calls; `full_check` compares every byte of the answers.
     fn calls(&mut self, calls: usize, full_check: bool) -> Outcome<Done>;
 }
 
@@ -42,18 +43,19 @@ impl<R: OpenRoute + ?Sized> OpenRoute for Box<R> {
     }
 }
 
-/// One route's rounds, in order: the same index is the same round on every route.
+/// One route's rounds in order: the same index is the same round on every route.
 #[derive(Debug, Default)]
 pub(crate) struct Series {
     pub(crate) target: String,
     pub(crate) p50_us: Vec<f64>,
-    /// Of the processes between driver and stub; empty for a direct call.
+    /// CPU time of the processes between driver and stub; empty for a direct call.
     pub(crate) cpu_us: Vec<f64>,
     pub(crate) calls_per_second: Vec<f64>,
     pub(crate) rewritten: bool,
 }
 
-/// Measures `rounds` of `calls` on the route to each target; `open` spawns one and `name` labels it in the report.
+/// Measures `rounds` of `calls` on the route to each target; `open` spawns one, and `name` labels it in the
+/// report.
 pub(crate) fn alternate<T, W: OpenRoute>(
     targets: &[T],
     name: impl Fn(&T) -> &str,
@@ -73,7 +75,7 @@ pub(crate) fn alternate<T, W: OpenRoute>(
                 routes.push(route.map_err(|error| failed(target, error))?);
             }
         }
-        // Each round begins with another route, so that none always follows the same one.
+        // Each round begins with another route, so that no route always follows the same one.
         for turn in 0..targets.len() {
             let place = (turn + round) % targets.len();
             let done = measure(&mut routes[place], calls, &mut all[place]);
@@ -92,7 +94,7 @@ fn warm<W: OpenRoute>(mut route: W, calls: usize, series: &mut Series) -> Outcom
 fn measure(route: &mut impl OpenRoute, calls: usize, series: &mut Series) -> Outcome<()> {
     thread::sleep(SETTLE);
     let cpu_before = family(route).cpu();
-    // A few to wake the cores up again: in the CPU time, not in the latencies.
+    // A few calls to wake up the cores. They count in the CPU time, but not in the latencies.
     let waking = (calls / 10).max(1);
     route.calls(waking, false)?;
     let mut done = route.calls(calls, false)?;
@@ -117,7 +119,7 @@ fn family(route: &impl OpenRoute) -> Family {
 fn count(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
 }
-/// What is reported of a series.
+/// The figures that are reported of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
     P50,

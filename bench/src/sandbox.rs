@@ -1,4 +1,4 @@
-//! A temporary home for a gateway: nothing of the user's settings goes in, nothing is left behind.
+//! A temporary home for a gateway: without the user's settings, and removed at the end.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -24,7 +24,7 @@ pub(crate) struct Sandbox {
     root: PathBuf,
 }
 
-/// A stub that a gateway knows under this name: started by it, or running at an address.
+/// A stub with its name in a gateway: started by the gateway, or running at an address.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) name: String,
@@ -41,7 +41,7 @@ impl Server {
         Self { name: name.into(), args: Vec::new(), url: Some(url) }
     }
 
-    /// As it stands in a config.
+    /// The server's entry in a config.
     fn entry(&self) -> Outcome<Value> {
         if let Some(url) = &self.url {
             return Ok(json!({ "type": "http", "url": url }));
@@ -62,7 +62,7 @@ impl Sandbox {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("plugbay-bench-{}-{number}", std::process::id()));
-        // Private, as a runtime folder must be.
+        // Private, because a runtime folder must be.
         DirBuilder::new().mode(0o700).create(&root)?;
         for (_, folder) in FOLDERS {
             DirBuilder::new().mode(0o700).create(root.join(folder))?;
@@ -74,7 +74,7 @@ impl Sandbox {
         self.root.join(name)
     }
 
-    /// Writes a config that names the servers, and where given plugbay's mode.
+    /// Writes a config with the servers, and plugbay's mode if given.
     pub(crate) fn config(&self, servers: &[Server], mode: Option<&str>) -> Outcome<PathBuf> {
         let mut entries = Map::new();
         for server in servers {
@@ -107,7 +107,7 @@ impl Drop for Sandbox {
     }
 }
 
-/// A gateway that is just ending may still write; a second try is enough.
+/// Removes the folder. A gateway that is just ending may still write to it; a second attempt is enough.
 fn remove(root: &Path) {
     if fs::remove_dir_all(root).is_err() {
         std::thread::sleep(std::time::Duration::from_millis(50));

@@ -1,4 +1,5 @@
-//! Section `scale`: what the number of tools costs, at the start, in a search, in memory and when one server changes.
+//! Section `scale`: the cost of the number of tools: at the start, in a search, in memory, and when one
+//! server changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,13 +18,13 @@ use crate::table::{Table, number};
 use crate::target::Target;
 use crate::{Outcome, gateway, output};
 
-/// The modes of openings; `auto` is the configuration without a mode.
+/// The modes whose openings are measured; `auto` is the configuration without a mode.
 const MODES: [&str; 5] = ["search", "activate", "suite", "auto", "all"];
 
 const STEPS: [usize; 4] = [200, 2_000, 10_000, 50_000];
 const TOOLS_PER_SERVER: usize = 500;
 const FEWEST_SERVERS: usize = 5;
-/// How often the list of one server changes.
+/// How many times the list of one server changes.
 const CHANGES: usize = 5;
 
 const OPENING_MS: f64 = 20.0;
@@ -32,11 +33,11 @@ const MEMORY: f64 = 1.5;
 
 const FILL_LIMIT: Duration = Duration::from_secs(180);
 
-/// What was measured with one number of tools.
+/// The figures for one number of tools.
 struct Row {
     tools: usize,
     servers: usize,
-    /// All definitions as their servers wrote them, in bytes.
+    /// The size of all definitions as their servers wrote them, in bytes.
     raw: u64,
     /// In the order of [`MODES`].
     openings: Vec<Opening>,
@@ -45,13 +46,13 @@ struct Row {
     memory_opened: Memory,
     memory_searched: Memory,
     memory_listed: Memory,
-    /// Until a search finds a tool that a server has added.
+    /// Time until a search finds a tool that a server has added.
     change_ms: Option<f64>,
-    /// Processor time of the gateway for that.
+    /// The gateway's processor time for that.
     change_cpu_ms: Option<f64>,
 }
 
-/// The time from the spawn until two answers.
+/// Times from the spawn until two answers.
 #[derive(Default)]
 struct Opening {
     initialize_ms: Option<f64>,
@@ -85,7 +86,7 @@ fn measure(binary: &Path, tools: usize, spawns: u32) -> Outcome<Row> {
     };
     fill_cache(&target("search"), &sandbox, &servers)?;
     let open = |mode: &&str| {
-        // To send every definition takes long and varies little.
+        // Sending every definition takes long and varies little.
         let spawns = if *mode == "all" { spawns.min(5) } else { spawns };
         openings(&target(mode), &sandbox, &servers, spawns)
     };
@@ -142,7 +143,7 @@ fn raw_bytes(tools: usize, count: usize) -> u64 {
     (0..count).map(|server| bytes(of(server))).sum()
 }
 
-/// One run in which every server lists its tools.
+/// A run in which every server lists its tools.
 fn fill_cache(target: &Target, sandbox: &Sandbox, servers: &[Server]) -> Outcome<()> {
     let host = target.open(sandbox, servers)?;
     let began = Instant::now();
@@ -156,7 +157,7 @@ fn fill_cache(target: &Target, sandbox: &Sandbox, servers: &[Server]) -> Outcome
     Ok(())
 }
 
-/// The files in the folders `servers` below a folder.
+/// The number of files in the folders `servers` below a folder.
 fn cached(folder: &Path) -> usize {
     let entries: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -186,7 +187,8 @@ fn query(text: &str, limit: usize) -> Value {
     json!({ "name": "search_tools", "arguments": { "query": text, "limit": limit } })
 }
 
-/// The list of one server changes, several times; the mean time until a search finds the new tool.
+/// Changes the list of one server several times. Returns the mean time until a search finds the new tool, and
+/// the CPU time.
 fn changes(target: &Target, sandbox: &Sandbox, servers: &[Server]) -> Outcome<(Option<f64>, Option<f64>)> {
     let mut host = target.open(sandbox, servers)?;
     host.tools()?;
@@ -205,11 +207,11 @@ fn changes(target: &Target, sandbox: &Sandbox, servers: &[Server]) -> Outcome<(O
         host.request("tools/call", &change)?;
         until_found(&mut host, &added(1, number))?;
         times.push(millis(began.elapsed()));
-        // The rest of the work is done behind the answer.
+        // The rest of the work is done after the answer.
         std::thread::sleep(Duration::from_millis(700));
         cpu.extend(spent(host.pid()).zip(before).map(|(after, before)| millis(after.saturating_sub(before))));
     }
-    // The kernel counts in steps that are longer than a change may take: only their sum tells.
+    // The kernel counts in steps that are longer than a change may take, so only their sum is meaningful.
     let count = u32::try_from(cpu.len()).ok().filter(|count| *count > 0);
     Ok((median(&times), count.map(|count| cpu.iter().sum::<f64>() / f64::from(count))))
 }
@@ -231,7 +233,7 @@ fn until_found(host: &mut Host, tool: &str) -> Outcome<()> {
     }
 }
 
-/// A second later, so that what is done in the background is in it.
+/// The memory a second later, so that it includes background work.
 fn sample(host: &Host) -> Memory {
     std::thread::sleep(Duration::from_secs(1));
     Family::of(host.pid()).memory()

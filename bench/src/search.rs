@@ -1,4 +1,4 @@
-//! Section `search`: how often the right tool is found, for how many tokens, how fast.
+//! Section `search`: how often the right tool is found, the tokens that it costs, and the time.
 
 mod bars;
 pub(crate) mod data;
@@ -31,22 +31,22 @@ use self::speed::{Cost, Load};
 use crate::args::{Format, Settings};
 use crate::{Outcome, output};
 
-/// The table that is linked into plugbay.
+/// The embedding table that is linked into plugbay.
 pub(crate) const TABLE: &[u8] = include_bytes!("../../crates/plugbay/assets/tools-64d-int8.bin");
 
-/// As many tools as nobody has, to see what they cost.
+/// More tools than anybody has, to measure their cost.
 const LARGE: usize = 50_000;
 
-/// The catalogs that the queries of this project are about.
+/// The catalogs that this project's own queries are for.
 const WRITTEN_FOR: [&str; 3] = ["few", "real", "real+distractors"];
 
-/// The catalogs whose prompts for a model are looked at.
+/// The catalogs for which the prompts for a model are examined.
 const RANKED: [&str; 2] = ["real", "real+distractors"];
 
-/// Where the data is if nobody says otherwise, seen from the workspace.
+/// The default folder of the data, relative to the workspace.
 const DATA: &str = "../shared/data";
 
-/// What the engine did on one set of queries.
+/// The engine's figures on one set of queries.
 struct Row {
     set: String,
     tools: usize,
@@ -55,7 +55,7 @@ struct Row {
     quality: Quality,
 }
 
-/// What an index costs.
+/// The cost of an index.
 struct Size {
     catalog: String,
     tools: usize,
@@ -65,11 +65,11 @@ struct Size {
 
 struct Results {
     rows: Vec<Row>,
-    /// One half of each set, with the table: of those that have right tools, and of those that no tool serves.
+    /// One half of each set, with the table: the sets with right tools, and those that no tool serves.
     served: Vec<HalfRow>,
     misses: Vec<String>,
     unserved: Vec<HalfRow>,
-    /// What a model is asked to rank, of whole sets.
+    /// The prompts for a ranking model, for whole sets.
     asked: Vec<Asked>,
     curves: Vec<Curve>,
     sizes: Vec<Size>,
@@ -155,7 +155,7 @@ fn evaluate(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool,
     measure(catalog, table, quick, results);
 }
 
-/// Figures of one half of each set.
+/// Adds the figures of one half of each set.
 fn halve(data: &Data, table: &Arc<EmbeddingTable>, settings: &Settings, half: Half, results: &mut Results) {
     let few = data.catalogs.iter().find(|catalog| catalog.name == "real").map(written::few);
     for catalog in few.iter().chain(&data.catalogs).filter(|catalog| settings.wants_case(&catalog.name)) {
@@ -195,7 +195,7 @@ fn measure(catalog: &Catalog, table: Option<&Arc<EmbeddingTable>>, quick: bool, 
     results.sizes.push(Size { catalog: catalog.name.clone(), tools: tools.len(), embeddings, cost });
 }
 
-/// The three tools and the instructions, without what they say of servers.
+/// The tokens of the three tools and the instructions, without their parts about servers.
 fn listing() -> usize {
     let layout = Layout { mode: Some(Mode::Search), name_limit: 64, ..Layout::default() };
     let snapshot = Snapshot::new(Arc::default(), Arc::new(layout), true);
@@ -206,6 +206,6 @@ fn listing() -> usize {
 }
 
 pub(crate) fn default_folder() -> PathBuf {
-    // The workspace is where this was built; a binary that was carried away needs --data.
+    // The workspace is where this was built; a binary that was moved needs --data.
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(DATA)
 }

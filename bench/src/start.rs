@@ -1,4 +1,4 @@
-//! Section `start`: time from spawn until the tools are listed.
+//! Section `start`: the time from the spawn until the tools are listed.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use crate::{Outcome, output};
 const SERVERS: usize = 5;
 const BAR_MS: f64 = 10.0;
 
-/// How long an incomplete list may take to become whole.
+/// Time limit for an incomplete list to become complete.
 const WHOLE_LIMIT: Duration = Duration::from_secs(6);
 
-/// A gateway may wait its full limit for a server that never connected: few spawns are enough.
+/// A gateway may wait its full limit for a server that has never connected, so a few spawns are enough.
 const SPAWNS_UNKNOWN: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Situation {
         }
     }
 
-    /// How the last server behaves. With `--when` it works while the cache is filled.
+    /// The fault of the last server. With `--when` it works while the cache is filled.
     fn fault(self, when: &str) -> Vec<String> {
         let words: &[&str] = match self {
             Self::Cold | Self::Warm => &[],
@@ -69,13 +69,13 @@ impl Situation {
 struct Row {
     target: String,
     situation: &'static str,
-    /// Until the first answer to `tools/list`, and the fewest tools that were in it.
+    /// Time until the first answer to `tools/list`, and the smallest number of tools in it.
     first_ms: Option<f64>,
     first_tools: usize,
-    /// Until an answer had them all.
+    /// Time until an answer had all tools.
     whole_ms: Option<f64>,
     expected: usize,
-    /// Only plugbay with a warm cache has a bar.
+    /// Whether there is a limit: only for plugbay with a warm cache.
     judged: bool,
 }
 
@@ -127,11 +127,11 @@ fn measure(target: &Target, situation: Situation, spawns: u32) -> Outcome<Row> {
     })
 }
 
-/// One run in which every server works, ended as a host ends it; then the fault sets in.
+/// One run in which every server works, ended like a host ends it; after that the fault is active.
 fn fill_cache(target: &Target, situation: Situation, sandbox: &Sandbox) -> Outcome<()> {
     let mut host = target.open(sandbox, &servers(situation, sandbox))?;
     host.tools_until(situation.tools(), Duration::from_secs(60))?;
-    // A cache may be written a moment after the list is answered.
+    // A cache may be written shortly after the list is answered.
     std::thread::sleep(Duration::from_millis(300));
     drop(host);
     File::create(sandbox.path("faulty"))?;
@@ -159,7 +159,7 @@ fn servers(situation: Situation, sandbox: &Sandbox) -> Vec<Server> {
     (1..=SERVERS).map(|number| Server::new(format!("s{number:02}"), args(number))).collect()
 }
 
-/// A host that starts five servers itself, all at once: what there is to gain or lose.
+/// A host that starts five servers itself, all at once, for comparison.
 fn direct(spawns: u32) -> Outcome<Row> {
     output::progress("direct …");
     let sandbox = Sandbox::new()?;

@@ -1,4 +1,4 @@
-//! Medians, percentiles and what else a few numbers are reduced to.
+//! Medians, percentiles and other summaries of a few numbers.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// Interquartile range relative to the median: how far to trust it.
+/// Interquartile range relative to the median: a measure of its reliability.
 pub(crate) fn spread(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values);
     let middle = median(values)?;
@@ -26,7 +26,7 @@ pub(crate) fn spread(values: &[f64]) -> Option<f64> {
     (middle > 0.0).then(|| (high - low) / middle)
 }
 
-/// Median of `a / b`, pair by pair: both of a pair were measured in one round, under the same load.
+/// Median of `a / b`, pair by pair: both values of a pair were measured in one round, under the same load.
 pub(crate) fn median_ratio(a: &[f64], b: &[f64]) -> Option<f64> {
     let ratios: Vec<f64> = a.iter().zip(b).filter(|(_, b)| **b > 0.0).map(|(a, b)| a / b).collect();
     median(&ratios)
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn ratios_are_paired_by_round() {
-        // The second round ran under load: both slow, the ratio unchanged.
+        // The second round ran under load: both are slow, and the ratio is unchanged.
         assert!(near(median_ratio(&[2.0, 20.0, 2.0], &[1.0, 10.0, 1.0]), 2.0));
         assert_eq!(median_ratio(&[1.0], &[0.0]), None);
     }

@@ -1,4 +1,5 @@
-//! A deterministic MCP server that costs almost nothing: its answers are built once and only get their id.
+//! A deterministic MCP server that costs almost nothing: its answers are built once, and only their id
+//! changes.
 
 mod catalogue;
 mod faults;
@@ -27,27 +28,27 @@ pub(crate) use tools::{LEDGER_TOOL, definitions, ledger_arguments};
 
 pub(crate) const TOOLS: usize = 20;
 
-/// Lists [`LEDGER_TOOL`] too.
+/// The option to list [`LEDGER_TOOL`] too.
 pub(crate) const LEDGER_OPTION: &str = "--ledger";
 
-/// Lists tools of a generated catalogue; its value is the number of the server.
+/// The option to list tools of a generated catalogue; its value is the number of the server.
 pub(crate) const CATALOGUE_OPTION: &str = "--catalogue";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     tools: usize,
     ledger: bool,
-    /// Lists tools of a generated catalogue instead: those of the server of this number.
+    /// The number of the server whose generated tools are listed instead.
     catalogue: Option<u64>,
     start_delay: Duration,
     silent: bool,
-    /// Delay and silence only while this file exists: the server worked when it last connected.
+    /// Delays and silence apply only while this file exists: the server worked when it last connected.
     when: Option<PathBuf>,
     id_place: IdPlace,
-    /// Listen here instead of reading stdin.
+    /// The address to listen at, instead of reading stdin.
     http: Option<String>,
     faults: Faults,
-    /// List the tools of a server in a catalog instead.
+    /// The catalog and the server in it whose tools are listed instead.
     catalog: Option<(PathBuf, String)>,
 }
 
@@ -82,7 +83,7 @@ impl Options {
                 "--stay" => options.faults.stay = true,
                 "--log" => options.faults.log = Some(PathBuf::from(value()?)),
                 "--catalog" => options.catalog = Some((PathBuf::from(value()?), value()?.clone())),
-                // A word by which the driver finds its own stubs again.
+                // A word by which the driver finds its own stubs.
                 "--mark" => drop(value()?),
                 _ => return Err(format!("stub: unknown argument {arg}").into()),
             }
@@ -128,9 +129,9 @@ struct Stub {
     tools: String,
     catalogue: Option<Catalogue>,
     id_place: IdPlace,
-    /// Built when first asked for: fifty idle stubs should not hold 5 MB each.
+    /// Built on first use: fifty idle stubs should not hold 5 MB each.
     prebuilt: HashMap<(Kind, usize), Prebuilt>,
-    /// An answer that is not worth building beforehand.
+    /// The buffer for an answer that is not worth building beforehand.
     small: Vec<u8>,
 }
 
@@ -159,7 +160,7 @@ impl Stub {
         })
     }
 
-    /// A line, its newline with it; `None` to what wants no answer.
+    /// The answer to a message, as a line with its newline; `None` if the message needs no answer.
     fn answer(&mut self, message: &[u8]) -> Outcome<Option<&[u8]>> {
         let fields = envelope(message)?;
         let (Some(id), Some(method)) = (fields.get("id"), fields.get("method")) else { return Ok(None) };
@@ -191,7 +192,7 @@ impl Stub {
         prebuilt.with(id)
     }
 
-    /// Lists one tool more, and says so behind the answer.
+    /// Lists one more tool, and announces it after the answer.
     fn change(&mut self, id: &str) -> &[u8] {
         if let Some(catalogue) = &mut self.catalogue {
             catalogue.changes += 1;

@@ -1,7 +1,7 @@
 //! Plain text tables.
 
 pub(crate) struct Table {
-    /// Columns from here on are numbers, aligned to the right.
+    /// Columns from this one on contain numbers, and are aligned to the right.
     left: usize,
     rows: Vec<Vec<String>>,
 }
@@ -39,7 +39,7 @@ impl Table {
     }
 }
 
-/// A number with as many decimals as it deserves; a dash where there is none.
+/// A number with a suitable number of decimals; a dash if there is none.
 pub(crate) fn number(value: Option<f64>) -> String {
     match value {
         None => "–".to_owned(),

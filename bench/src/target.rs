@@ -23,7 +23,7 @@ enum Route {
         binary: PathBuf,
         mode: Option<String>,
     },
-    /// The same behind a pump: what any process between host and gateway costs.
+    /// The same behind a pump, to show the cost of any process between host and gateway.
     Pumped {
         binary: PathBuf,
     },
@@ -34,7 +34,7 @@ enum Route {
 }
 
 impl Target {
-    /// All that the settings want, in the order of the report.
+    /// All routes that the settings include, in the order of the report.
     pub(crate) fn all(settings: &Settings) -> Outcome<Vec<Self>> {
         let mut targets = Vec::new();
         if settings.wants("direct") {
@@ -47,7 +47,7 @@ impl Target {
         Ok(targets)
     }
 
-    /// Only those that can hold many servers.
+    /// Only the routes that can have many servers.
     pub(crate) fn gateways(settings: &Settings) -> Outcome<Vec<Self>> {
         let mut targets = Vec::new();
         if settings.wants("plugbay") {
@@ -99,12 +99,12 @@ impl Target {
         opened().map_err(|error| format!("{error}{hint}").into())
     }
 
-    /// The error with the name of who failed.
+    /// The error with the name of the route that failed.
     pub(crate) fn failed(&self, error: &dyn Error) -> Box<dyn Error> {
         format!("{}: {error}", self.name).into()
     }
 
-    /// What to spawn; its config is written, so that a start is timed without that.
+    /// The command to spawn. Its config is already written, so that this is not part of the measured start.
     pub(crate) fn command(&self, sandbox: &Sandbox, servers: &[Server]) -> Outcome<Command> {
         let first = || servers.first().ok_or("no server to run")?.words();
         let mut command = match &self.route {
@@ -139,13 +139,13 @@ impl Target {
     }
 }
 
-/// Away from any project's own config file.
+/// Runs outside of any project with its own config file.
 fn at_home(mut command: Command, sandbox: &Sandbox) -> Command {
     command.current_dir(sandbox.path("home"));
     command
 }
 
-/// How a gateway shows `tool` of `server`: by our own name for it, or by anything that holds both.
+/// The gateway's name for `tool` of `server`: our own form, or any name that contains both.
 pub(crate) fn exposed<'a>(listed: &'a [String], server: &str, tool: &str) -> Option<&'a str> {
     let ours = format!("{server}__{tool}");
     let exact = |name: &&String| **name == ours || *name == tool;

@@ -1,4 +1,4 @@
-//! Ends a process that keeps the driver waiting, so that a missing answer is an error and not a hang.
+//! Ends a process that keeps the driver waiting, so that a missing answer is an error instead of a hang.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -9,7 +9,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::Outcome;
 
 /// Runs `work`, which waits for process group `group`; after `limit` the group is killed and its pipes end.
-/// A thread beside the driver instead of a poll before each read: the measured path stays bare.
+/// This uses a separate thread instead of a poll before each read, so that nothing is added to the measured
+/// path.
 pub(crate) fn guarded<T>(group: Pid, limit: Duration, work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     let (working, done) = mpsc::channel::<()>();
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Answers of servers: members are added, ids and URIs get a prefix, and what leaves is the same JSON but for that.
+//! Answers of servers: members are added, ids and URIs get a prefix, and otherwise the JSON stays the same.
 #![no_main]
 
 use bytes::Bytes;

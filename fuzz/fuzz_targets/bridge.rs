@@ -1,4 +1,5 @@
-//! A bridge: no request of the host gets more answers than it has been sent times, and all that a bridge writes is valid.
+//! The bridge: no request of the host gets more answers than it was sent times, and all messages of the
+//! bridge are valid.
 #![no_main]
 
 use std::collections::HashMap;
@@ -12,8 +13,8 @@ use plugbay_core::{
 
 const TOKEN: &str = "0123456789abcdef";
 
-// One step per line: `h` and `d` with a message of the host or of the daemon, `e` the connection ends, `r` the next opens,
-// `u` with a message that could not be sent.
+// One step per line: `h` and `d` with a message from the host or the daemon, `e`: the connection ends, `r`:
+// the next one opens, `u` with a message that could not be sent.
 fuzz_target!(|input: &str| {
     let mut bridge = Bridge::default();
     let mut connection: Connection = 1;
@@ -61,7 +62,7 @@ fuzz_target!(|input: &str| {
     }
 });
 
-/// The host gets this message.
+/// Notes that the host gets this message.
 fn answered(awaited: &mut HashMap<Bytes, u32>, message: &Bytes) {
     if let Ok(Head { kind: Kind::Result { id } | Kind::Error { id: Some(id) }, .. }) = Head::peek(message) {
         let left = awaited

@@ -1,4 +1,4 @@
-//! The cache file: what is read and written again is the same.
+//! The cache file: after reading and writing it again, it is the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

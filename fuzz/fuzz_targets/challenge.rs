@@ -1,4 +1,4 @@
-//! `WWW-Authenticate`: names are in lower case, and a challenge that is written down again reads the same.
+//! `WWW-Authenticate`: names are in lower case, and a challenge that is written out again parses the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! plugbay's own configuration in JSONC and YAML: read whole, and every problem is at a place in the file.
+//! plugbay's own configuration in JSONC and YAML: the whole text is read, and every problem has a position in
+//! the file.
 #![no_main]
 
 use std::{fs, path::PathBuf, sync::OnceLock};
@@ -25,7 +26,7 @@ fuzz_target!(|input: &str| {
     for problem in &settings.diagnostics {
         drop((problem.to_string(), problem.one_line()));
         let Some(position) = problem.position else { continue };
-        // The place behind the end of the file counts as one.
+        // The position right after the end of the file is also valid.
         let line = text.split('\n').nth(position.line.wrapping_sub(1)).expect("the line is in the file");
         assert!((1..=line.chars().count() + 1).contains(&position.column), "{problem}");
     }

@@ -1,4 +1,4 @@
-//! Edits of a host's file: taking plugbay's entry out again gives the file as it was, byte for byte.
+//! Edits of a host's file: removing plugbay's entry restores the original file, byte for byte.
 #![no_main]
 
 use std::collections::BTreeMap;

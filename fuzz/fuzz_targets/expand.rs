@@ -1,4 +1,4 @@
-//! `${VAR}` in texts of the configuration: what is filled in, and which variables are told as unset.
+//! `${VAR}` in texts of the configuration: the expanded text, and the variables that are reported as unset.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,10 +15,10 @@ fuzz_target!(|text: &str| {
     if !text.contains("${") {
         assert_eq!(expand(text, &none).as_deref(), Some(text));
     }
-    // A value is not filled in again, so a variable that holds its own reference changes nothing.
+    // Values are not expanded again, so a variable that contains its own reference changes nothing.
     if let Some(whole) = whole.filter(|_| !text.contains("env:") && !text.contains(":-")) {
         assert_eq!(whole, text);
     }
-    // Each unset variable is in the text, and a value for all of them is enough.
+    // Each unset variable occurs in the text, and values for all of them are enough.
     assert!(unset.iter().all(|name| text.contains(name.as_str())));
 });

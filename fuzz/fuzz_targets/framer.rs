@@ -1,13 +1,13 @@
-//! Both framings: the messages do not depend on where the reads end, and nothing is longer than the limit.
+//! Both framings: the messages do not depend on where reads end, and no message is longer than the limit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use plugbay_core::wire::{Framer, Incoming};
 
-/// More than is kept of the start of a message that is too long.
+/// More than the start that is kept of a message that is too long.
 const LIMIT: usize = 2048;
 
-// The first byte says how long reads are.
+// The first byte determines the length of reads.
 fuzz_target!(|input: &[u8]| {
     let Some((size, stream)) = input.split_first() else { return };
     let whole = cut(stream, stream.len());

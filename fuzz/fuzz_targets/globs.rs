@@ -1,4 +1,4 @@
-//! Globs: one without special characters matches itself and nothing else, and `*` matches everything.
+//! Globs: one without special characters matches only itself, and `*` matches everything.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! The envelope: what is accepted is one JSON object for every parser, and its parts are where they are said to be.
+//! The envelope: every accepted message is one JSON object for all parsers, and its parts are at the reported
+//! positions.
 #![no_main]
 
 use bytes::Bytes;
@@ -25,7 +26,7 @@ fuzz_target!(|text: &str| {
     serde_json::from_str::<IgnoredAny>(text).expect("what is accepted is JSON");
     let peeked = peeked.expect("the quick reader accepts what the strict one accepts");
     assert_eq!(peeked.kind, head.kind, "both readers find the same");
-    // Numbers out of range and halves of surrogate pairs are JSON, and this parser cannot hold them.
+    // Numbers out of range and unpaired surrogates are JSON, but this parser cannot represent them.
     let Ok(value) = serde_json::from_str::<Value>(text) else { return };
     let part = |span: &std::ops::Range<usize>| serde_json::from_slice::<Value>(&bytes[span.clone()]).unwrap();
     let (id, payload) = match &head.kind {

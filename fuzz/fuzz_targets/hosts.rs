@@ -1,4 +1,5 @@
-//! Files of hosts in JSON, TOML and YAML: a server that was read is the same after plugbay has written and read its entry.
+//! Files of hosts in JSON, TOML and YAML: a server stays the same after plugbay has written and read its
+//! entry.
 #![no_main]
 
 use std::path::Path;
@@ -22,7 +23,7 @@ fn check(entry: &Entry) {
     let written = jsonc::set("{}", &["mcpServers", "a"], own::value(entry)).expect("an entry can be written");
     let again = read::read_any(Path::new("a.json"), &written).expect("what was written can be read");
     let [again] = &again.found[..] else { panic!("{:?} in {written}", again.problems) };
-    // A variable of this name is a folder in plugbay's form.
+    // In plugbay's format, a variable of this name is a folder.
     if written.contains("userHome") {
         return;
     }

@@ -1,4 +1,5 @@
-//! The cursor: members and elements are those that another parser finds, and each is a value of its own.
+//! The cursor: it finds the same members and elements as another parser, and each is a valid value of its
+//! own.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +20,7 @@ fuzz_target!(|text: &str| {
                 parse(member.value);
             }
             for (key, own) in members {
-                // Of a key that is there twice another parser takes the last.
+                // For a key that occurs twice, another parser takes the last member.
                 let found = Members::find(bytes, &(0..bytes.len()), key);
                 let once = Members::of(bytes, &(0..bytes.len()))
                     .flatten()

@@ -1,4 +1,4 @@
-//! Names: a server's name and a tool's come back from the exposed name, unless it bears a mark.
+//! Names: the exposed name leads back to the names of server and tool, unless it has a mark.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -35,9 +35,9 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// More bytes than any token of ordinary text has.
+/// More bytes than any token of ordinary text.
 const LONGEST_TOKEN: usize = 64;
-/// For notes and cut marks.
+/// Bytes for notes and cut marks.
 const ROOM: usize = 2048;
 
 fn as_result(text: &str) -> Vec<u8> {

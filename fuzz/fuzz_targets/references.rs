@@ -1,4 +1,4 @@
-//! References to results are found where they stand, and with values in their places the arguments are still JSON.
+//! References to results are found where they stand, and the arguments stay JSON when values replace them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

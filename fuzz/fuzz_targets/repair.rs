@@ -1,4 +1,4 @@
-//! Repaired arguments fit their schema, and a repair of them finds nothing more to do.
+//! Repaired arguments fit their schema, and a second repair changes nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

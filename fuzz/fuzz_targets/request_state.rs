@@ -1,4 +1,4 @@
-//! `requestState`: opens for its owner and its request alone, and nothing else opens at all.
+//! `requestState`: it opens only for its owner and its request, and no other text opens at all.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

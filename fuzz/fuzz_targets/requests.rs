@@ -1,4 +1,5 @@
-//! A request between the two eras: fields are added to its `_meta` or taken out, and all else stays as it was.
+//! A request between the two eras: fields of its `_meta` are added or removed, and everything else stays the
+//! same.
 #![no_main]
 
 use bytes::Bytes;
@@ -51,7 +52,7 @@ fuzz_target!(|text: &str| {
             meta.remove(key);
         }
     }
-    // Indexing has made the absent members null.
+    // Indexing `expected` above has turned absent members into null.
     let mut bare = parse(&bare);
     let _ = &mut bare["params"]["_meta"];
     assert_eq!(bare, expected, "only the envelope is gone");

@@ -1,5 +1,6 @@
-//! The messages between the gateway and the process of a filter or script: the frames do not depend on where reads end, every message
-//! that is read and written again is the same, and a hostile process stays within its limits.
+//! The messages between the gateway and the process of a filter or script. Frames do not depend on where
+//! reads end. A message is the same after it was read and written again. A hostile process stays within its
+//! limits.
 #![no_main]
 
 use std::{io::Read, time::Duration};
@@ -15,7 +16,7 @@ use plugbay_sandbox::{
 const OUTPUT: usize = 256;
 const CALLS: u32 = 3;
 
-// The first byte says how long reads are.
+// The first byte determines the length of reads.
 fuzz_target!(|input: &[u8]| {
     let Some((size, stream)) = input.split_first() else { return };
     let size = usize::from(*size) % 64 + 1;
@@ -28,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     requests(stream, size);
 });
 
-/// The frames up to the first that no child writes.
+/// The frames up to the first one that no real child writes.
 fn cut(stream: &[u8], size: usize) -> Vec<Result<Frame, Nonsense>> {
     let (mut unread, mut frames) = (BytesMut::new(), Vec::new());
     for chunk in stream.chunks(size.max(1)) {
@@ -48,14 +49,14 @@ fn cut(stream: &[u8], size: usize) -> Vec<Result<Frame, Nonsense>> {
 fn comes_back(frame: &Frame) {
     let mut bytes = BytesMut::from(&frame.encode()[..]);
     assert!(bytes.len() <= FRAME_HEAD + FRAME);
-    // Text that was no UTF-8 has grown, and may have been cut.
+    // Text that was not UTF-8 has grown, and may have been cut.
     if bytes.len() < FRAME_HEAD + FRAME {
         assert_eq!(Frame::take(&mut bytes), Some(Ok(frame.clone())));
         assert!(bytes.is_empty());
     }
 }
 
-/// A script: each call has an answer as soon as the script waits.
+/// Plays a script: each call is answered as soon as the script waits.
 fn converse(frames: &[Result<Frame, Nonsense>]) {
     let limits = RunLimits { output: OUTPUT, calls: CALLS, ..RunLimits::default() };
     let mut conversation = Conversation::new(limits);
@@ -109,7 +110,7 @@ fn names(parts: &[u8]) {
     }
 }
 
-/// The side of the child.
+/// Reads requests and answers, as the child does.
 fn requests(stream: &[u8], size: usize) {
     let request = Request::read(&mut &stream[..]).ok();
     assert_eq!(request, Request::read(&mut Slow(stream, size)).ok(), "the request depends on the reads");
@@ -126,7 +127,7 @@ fn requests(stream: &[u8], size: usize) {
     }
 }
 
-/// Reads of at most so many bytes.
+/// A reader that returns at most this many bytes at once.
 struct Slow<'a>(&'a [u8], usize);
 
 impl Read for Slow<'_> {

@@ -1,4 +1,4 @@
-//! A schema that is compiled, and arguments that are checked: what is accepted is sent as it came.
+//! Compiling a schema and checking arguments against it: accepted arguments are sent unchanged.
 #![no_main]
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ fuzz_target!(|input: &str| {
     if let Ok(checked) = check(&compiled, arguments.as_bytes(), Mode::CheckOnly) {
         assert!(matches!(checked.arguments, Cow::Borrowed(same) if same == arguments.as_bytes()));
         assert!(checked.repairs.is_empty());
-        // Numbers out of range are JSON, too; a `Value` cannot hold them.
+        // Numbers out of range are JSON too, but a `Value` cannot represent them.
         assert!(serde_json::from_str::<IgnoredAny>(arguments).is_ok(), "what is accepted is JSON");
     }
     let definition = format!(r#"{{"name":"a","inputSchema":{schema}}}"#);

@@ -1,4 +1,4 @@
-//! Shapes stay within their limits, survive being stored, and merging loses nothing.
+//! Shapes stay within their limits and survive storage, and merging loses nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,10 +1,10 @@
-//! Server-sent events: the events do not depend on where the reads end.
+//! Server-sent events: the events do not depend on where reads end.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use plugbay_core::wire::{SseDecoder, SseItem};
 
-// The first byte says how long reads are.
+// The first byte determines the length of reads.
 fuzz_target!(|input: &[u8]| {
     let Some((size, stream)) = input.split_first() else { return };
     let whole = cut(stream, stream.len());
@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// More than is kept of the start of a message that is too long.
+/// More than the start that is kept of a message that is too long.
 const LIMIT: usize = 2048;
 
 fn cut(stream: &[u8], size: usize) -> (Vec<SseItem>, Option<Vec<u8>>) {

@@ -1,4 +1,4 @@
-//! Hidden characters: none is left in a text or a definition, and nothing is taken out of what was cleaned before.
+//! Hidden characters: none is left in a text or a definition, and cleaning a second time changes nothing.
 #![no_main]
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ fuzz_target!(|text: &str| {
     assert_eq!(shown(&shown(text)), shown(text));
     assert_eq!(log_line(&log_line(text)), log_line(text));
 
-    // The same text as a description, with its characters as they are and with all of them escaped.
+    // The same text as a description, with its characters unescaped and all escaped.
     let units: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
     for quoted in [Value::from(text).to_string(), format!("\"{units}\"")] {
         let definition = cleaned(format!(r#"{{"name":"a","description":{quoted}}}"#));
@@ -46,7 +46,8 @@ fn cleaned(definition: String) -> Bytes {
     clean
 }
 
-/// Whether characters are in a text that have no place anywhere, or tags outside of the three flags that consist of them.
+/// Whether a text has characters that are never allowed, or tags outside of the three flags that consist of
+/// them.
 fn has_hidden(text: &str) -> bool {
     let flags = ["gbeng", "gbsct", "gbwls"].map(|flag| {
         let tags = flag.chars().filter_map(|letter| char::from_u32(0xe0000 + u32::from(letter)));

@@ -12,7 +12,7 @@ pub(crate) fn serve(trial: &Trial, workspace: &Workspace, config: &Config) -> Ht
     serve_with(trial, workspace, config, None)
 }
 
-/// The same with so many descriptors.
+/// Like `serve`, with a limit of descriptors.
 pub(crate) fn serve_with(
     trial: &Trial,
     workspace: &Workspace,

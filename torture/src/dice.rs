@@ -1,4 +1,4 @@
-//! A small generator: the same seed, the same trial.
+//! A small random generator: the same seed gives the same trial.
 
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);

@@ -14,14 +14,14 @@ pub(crate) fn modern<'a>(method: &'a str, name: &'a str) -> Headers<'a> {
     headers
 }
 
-/// A modern request; `members` stand behind `_meta`.
+/// The body of a modern request; `members` follow `_meta`.
 pub(crate) fn stateless(method: &str, members: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"_meta":{{{MODERN_META}}}{members}}}}}"#
     )
 }
 
-/// A modern call on a connection that stays open.
+/// Makes a modern call on a connection that stays open.
 pub(crate) fn call(host: &mut HttpHost, tool: &str, arguments: &str, more: &[(&str, &str)]) -> HttpReply {
     let mut headers = modern("tools/call", tool);
     headers.extend(more);
@@ -29,12 +29,12 @@ pub(crate) fn call(host: &mut HttpHost, tool: &str, arguments: &str, more: &[(&s
     host.reply()
 }
 
-/// Opens a legacy session, with both messages of its handshake; `None` if the gateway refuses one.
+/// Opens a legacy session with both messages of its handshake; `None` if the gateway refuses one.
 pub(crate) fn open_session(gateway: &HttpGateway, more: &[(&str, &str)]) -> Option<String> {
     open_session_on(&mut gateway.connect(), more)
 }
 
-/// The same on a connection that stays open.
+/// Like `open_session`, on a connection that stays open.
 pub(crate) fn open_session_on(host: &mut HttpHost, more: &[(&str, &str)]) -> Option<String> {
     host.post(more, INITIALIZE);
     let opened = host.reply();
@@ -45,12 +45,12 @@ pub(crate) fn open_session_on(host: &mut HttpHost, more: &[(&str, &str)]) -> Opt
     (host.reply().status == 202).then_some(session)
 }
 
-/// Whether a reply is a real result: neither an error, nor a result that tells of one.
+/// Whether a reply is a real result: neither an error nor a result that reports one.
 pub(crate) fn is_result(body: &str) -> bool {
     body.contains("\"result\"") && !body.contains("\"isError\":true")
 }
 
-/// A legacy call.
+/// The body of a legacy call.
 pub(crate) fn legacy_call(id: usize, tool: &str, arguments: &str) -> String {
     let tool = Value::from(tool);
     format!(

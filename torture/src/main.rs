@@ -1,4 +1,5 @@
-//! Hostile servers, hosts, files and signals against a real plugbay: each scenario ends with a verdict and a figure.
+//! Hostile servers, hosts, files and signals against a real plugbay. Each scenario ends with a verdict and a
+//! figure.
 
 mod args;
 mod callers;
@@ -60,7 +61,7 @@ fn run(settings: &Settings) -> ExitCode {
     };
     raise_descriptor_limit();
     let trial = Trial { gateway, quick: settings.quick, seed: settings.seed };
-    // A failed check of the testkit is a panic, and its words are the reason in the table.
+    // A failed check of the testkit is a panic; its message becomes the reason in the table.
     std::panic::set_hook(Box::new(|_| {}));
     let mut rows = Vec::new();
     for scenario in scenarios::all().into_iter().filter(|scenario| settings.wants(scenario)) {
@@ -83,14 +84,15 @@ fn play(scenario: Scenario, trial: &Trial) -> Row {
     Row::new(scenario, outcome, start.elapsed())
 }
 
-/// The folders of scenarios that this process has left to be looked at.
+/// The folders of scenarios that this process has kept for inspection.
 fn folders() -> BTreeSet<PathBuf> {
     let own = format!("plugbay-test-{}-", std::process::id());
     let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&own)).map(|e| e.path()).collect()
 }
 
-/// As many descriptors as the system lets this process have: scenarios open thousands of connections.
+/// Raises the limit of descriptors as far as the system allows, because scenarios open thousands of
+/// connections.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

@@ -1,11 +1,11 @@
-//! What the system tells of a process, and figures as people read them.
+//! Measurements of a process from the system, and figures in readable form.
 
 use std::{fs, time::Duration};
 
 /// Memory, descriptors and threads of a process at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Use {
-    /// Bytes in memory.
+    /// Resident memory in bytes.
     pub(crate) memory: u64,
     pub(crate) descriptors: usize,
     pub(crate) threads: usize,
@@ -16,7 +16,7 @@ pub(crate) fn use_of(pid: u32) -> Use {
     Use { memory: status(pid, "VmRSS:"), descriptors: count("fd"), threads: count("task") }
 }
 
-/// The most memory that a process has had so far.
+/// The peak memory of a process so far.
 pub(crate) fn peak(pid: u32) -> u64 {
     status(pid, "VmHWM:")
 }
@@ -43,7 +43,7 @@ pub(crate) fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-/// The time that 99 of 100 stay below, and the longest.
+/// The time that 99 of 100 do not exceed, and the longest.
 pub(crate) fn spread(times: &[Duration]) -> (Duration, Duration) {
     let mut times = times.to_vec();
     times.sort_unstable();

@@ -1,4 +1,4 @@
-//! Another caller, who uses a good server all the time: how long it waits is the measure of most scenarios.
+//! Another caller, which calls a good server all the time. Most scenarios measure how long it waits.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use crate::{callers, http, measure::loop_time};
 /// The server that it calls.
 pub(crate) const SERVER: &str = "fast";
 
-/// When it gives a call up.
+/// When it gives up on a call.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Neighbour {
@@ -30,17 +30,18 @@ pub(crate) struct Neighbour {
 pub(crate) struct Waits {
     pub(crate) times: Vec<Duration>,
     pub(crate) failed: usize,
-    /// The most processor time that the gateway's event loop took during one call. A busy machine does not change it.
+    /// The most processor time of the gateway's event loop during one call. A busy machine does not change
+    /// it.
     pub(crate) loop_time: Duration,
 }
 
 impl Neighbour {
-    /// Calls over HTTP, on a connection of its own.
+    /// Calls over HTTP, on a separate connection.
     pub(crate) fn over_http(gateway: &HttpGateway) -> Self {
         Self::with_headers(gateway, &[])
     }
 
-    /// The same as the second of [two callers](crate::callers).
+    /// Like `over_http`, as the second of [two callers](crate::callers).
     pub(crate) fn second_caller(gateway: &HttpGateway) -> Self {
         Self::with_headers(gateway, &[("authorization", callers::TWO)])
     }
@@ -69,7 +70,7 @@ impl Neighbour {
         Self { stop, thread, begun: Instant::now() }
     }
 
-    /// Ends after the call that is under way. One that is never answered has waited all the time.
+    /// Ends after the current call. A call that is never answered counts as a wait from the start to now.
     pub(crate) fn stop(self) -> Waits {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|_| Waits {
@@ -80,7 +81,7 @@ impl Neighbour {
     }
 }
 
-/// The waits of a neighbour while `work` goes on.
+/// Runs `work`, and returns the waits of the neighbour meanwhile.
 pub(crate) fn beside<T>(neighbour: Neighbour, work: impl FnOnce() -> T) -> (Waits, T) {
     let done = work();
     (neighbour.stop(), done)

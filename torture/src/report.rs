@@ -9,7 +9,7 @@ use crate::{
     scenario::{Outcome, Scenario, Verdict},
 };
 
-/// The longest reason in a line.
+/// Longest reason in a line, in characters.
 const REASON: usize = 500;
 
 pub(crate) struct Row {
@@ -91,7 +91,7 @@ fn summary(rows: &[Row]) -> String {
     format!("{kept} of {} kept, {broken} broken, {not_judged} not judged, {not_run} not run", rows.len())
 }
 
-/// As the system's `date` says it; nothing here needs a calendar of its own.
+/// Today's date from the system's `date`, because nothing here needs its own calendar.
 fn today() -> String {
     let output = std::process::Command::new("date").arg("+%Y-%m-%d").output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()

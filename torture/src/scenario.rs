@@ -1,4 +1,4 @@
-//! One scenario: a rule, a trial of it, and what came of it.
+//! One scenario: a rule, a trial of it, and its outcome.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::trial::Trial;
 #[derive(Clone, Copy)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// What must hold, with its limit.
+    /// The rule that must hold, with its limit.
     pub(crate) rule: &'static str,
     pub(crate) run: fn(&Trial) -> Outcome,
 }
@@ -18,19 +18,19 @@ pub(crate) struct Scenario {
 pub(crate) enum Verdict {
     Kept,
     Broken,
-    /// The short form judges no speed, and a limit of speed was passed. All else was kept.
+    /// A speed limit was exceeded in the short form, which does not judge speed. Everything else was kept.
     NotJudged,
-    /// This machine cannot stage it.
+    /// The scenario is not possible on this machine.
     NotRun,
 }
 
-/// What a trial has shown.
+/// The results of a trial.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) figure: String,
     pub(crate) faults: Vec<String>,
     pub(crate) not_run: Option<String>,
-    /// Limits of speed that were passed in the short form.
+    /// Speed limits that were exceeded in the short form.
     pub(crate) not_judged: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Outcome {
         Self { not_run: Some(why.to_owned()), ..Self::default() }
     }
 
-    /// Notes a fault, unless the rule holds.
+    /// Adds a fault, unless the rule holds.
     pub(crate) fn check(&mut self, holds: bool, fault: impl FnOnce() -> String) {
         if !holds {
             keep_workspaces(true);
@@ -51,7 +51,8 @@ impl Outcome {
         }
     }
 
-    /// Notes a time over its limit: a fault in the long form, which is for a release build on an idle machine.
+    /// Notes a time over its limit. It is a fault only in the long form, which is for a release build on an
+    /// idle machine.
     pub(crate) fn check_time(
         &mut self,
         trial: &Trial,

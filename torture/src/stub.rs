@@ -1,9 +1,14 @@
-//! A hostile server: it lists and answers the bytes in its folder, unread and unchecked.
+//! A hostile server: it sends the bytes in its folder as lists and answers, unread and unchecked.
 //!
-//! A line that answers a request of any method is in `METHOD.answer`, with `_` for `/` and `%ID%` for the id. `tools.json` is the
-//! array of its tools, read at each list; `pages` how often that page is listed; `TOOL.answer` the line that
-//! answers a call; `TOOL.before` the bytes ahead of it, `TOOL.after` those that follow `after_times`, and then a line in `done`. The call of `next…` announces
-//! other lists. `deaf`, `setsid` and `flood` make it misbehave once it has been initialized; `modern` lets it speak the modern era.
+//! - `METHOD.answer` is the line that answers a request of this method, with `_` for `/` and `%ID%` for the
+//!   id.
+//! - `tools.json` is the array of its tools, read at each list; `pages` is how often that page is listed.
+//! - `TOOL.answer` is the line that answers a call, and `TOOL.before` the bytes before it.
+//! - `TOOL.after` is sent after the answer, `after_times` times, and then a line is written to `done`.
+//! - `deaf`, `setsid` and `flood` make it misbehave once it is initialized; `modern` lets it speak the modern
+//!   era.
+//!
+//! A call of `next…` announces new lists.
 
 use std::{
     fs,
@@ -18,10 +23,10 @@ pub(crate) const FLAG: &str = "stub";
 
 const TOOLS: &str =
     r#"[{"name":"next","inputSchema":{"type":"object"}},{"name":"raw","inputSchema":{"type":"object"}}]"#;
-/// What it declares, in either era.
+/// Its capabilities and name, in either era.
 const ABOUT: &str = r#""capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}},"serverInfo":{"name":"stub","version":"0"}"#;
 
-/// Makes the folder of a server.
+/// Creates the folder of a server.
 pub(crate) fn write(folder: &Path, files: &[(&str, &str)]) {
     fs::create_dir_all(folder).expect("the folder of a server");
     for (name, text) in files {
@@ -119,7 +124,7 @@ fn call(folder: &Path, out: &mut impl Write, id: &str, tool: &str) -> std::io::R
 
 fn misbehave(folder: &Path, out: &mut impl Write) {
     if folder.join("setsid").exists() {
-        // Leaves the process group and forgets where it came from; its name is all that is left.
+        // The child leaves the process group and clears its environment; only its name shows its origin.
         let child = Command::new("setsid")
             .args(["-f", "env", "-i", "sh", "-c", "while :; do /bin/sleep 1; done", "sh"])
             .arg(folder.join("child"))
@@ -158,7 +163,7 @@ fn say(out: &mut impl Write, line: &str) -> std::io::Result<()> {
     writeln!(out, "{line}").and_then(|()| out.flush())
 }
 
-/// Says a line with the id in the place of the first `%ID%`.
+/// Sends a line in which the first `%ID%` is replaced by the id.
 fn say_as(out: &mut impl Write, line: &[u8], id: &str) -> std::io::Result<()> {
     const MARK: &[u8] = b"%ID%";
     let found = line.windows(MARK.len()).position(|window| window == MARK);

@@ -1,4 +1,4 @@
-//! The gateway under trial, and how scenarios start it.
+//! The gateway under test, and how scenarios start it.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +20,8 @@ pub(crate) struct Trial {
     pub(crate) seed: u64,
 }
 
-/// The binary under trial: the given one, or that of the release profile unless this program is of the dev profile.
+/// The binary under test: the given one; otherwise plugbay is built, in the dev profile if this program is,
+/// else in release.
 pub(crate) fn gateway(given: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(given) = given {
         return given.canonicalize().map_err(|error| format!("{}: {error}", given.display()));
@@ -39,7 +40,7 @@ pub(crate) fn gateway(given: Option<&Path>) -> Result<PathBuf, String> {
 }
 
 impl Trial {
-    /// A number of repetitions: of the short form, and of the long one.
+    /// The number of repetitions in the short form or the long one.
     pub(crate) fn times(&self, short: usize, long: usize) -> usize {
         if self.quick { short } else { long }
     }
@@ -58,7 +59,7 @@ impl Trial {
         self.serve_http_as(workspace, config, options, &[])
     }
 
-    /// The same with headers for the requests that wait.
+    /// Like `serve_http`, with headers for the calls that wait for the good server.
     pub(crate) fn serve_http_as(
         &self,
         workspace: &Workspace,
@@ -75,12 +76,12 @@ impl Trial {
         gateway
     }
 
-    /// Runs a command of plugbay to its end; its stdout and stderr.
+    /// Runs a plugbay command to its end. Returns its stdout and stderr.
     pub(crate) fn command(&self, workspace: &Workspace, args: &[&str]) -> String {
         self.command_with(workspace, args, &[])
     }
 
-    /// The same with these variables in its environment.
+    /// Like `command`, with these variables in its environment.
     pub(crate) fn command_with(
         &self,
         workspace: &Workspace,
@@ -96,14 +97,14 @@ impl Trial {
     }
 }
 
-/// The good server, which all sessions share, beside others.
+/// A config with the good server, which all sessions share, and others.
 pub(crate) fn config(workspace: &Workspace, others: &[(&str, Script)]) -> Config {
     let servers: Vec<(&str, Script)> =
         [(neighbour::SERVER, Script::friendly())].into_iter().chain(others.iter().cloned()).collect();
     workspace.config(&servers).top("defaults", json!({ "scope": "shared" }))
 }
 
-/// The entry of a hostile server of our own, which does what the files in its folder say.
+/// The config entry of a stub: a hostile server that does what the files in its folder say.
 pub(crate) fn stub(workspace: &Workspace, name: &str, files: &[(&str, &str)]) -> Value {
     let folder = workspace.path().join(name);
     stub::write(&folder, files);
@@ -111,7 +112,7 @@ pub(crate) fn stub(workspace: &Workspace, name: &str, files: &[(&str, &str)]) ->
     json!({ "command": own, "args": [stub::FLAG, folder] })
 }
 
-/// Whether a text tells of a failure in one of these words.
+/// Whether a text has one of these words, in any case.
 pub(crate) fn mentions(text: &str, words: &[&str]) -> bool {
     let text = text.to_lowercase();
     words.iter().any(|word| text.contains(word))

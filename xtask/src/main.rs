@@ -1,5 +1,5 @@
-//! The project's chores: `cargo xtask test` is everything that CI checks, `cargo xtask tidy` the part
-//! that checks the architecture, `cargo xtask pictures` draws the pictures of the documentation.
+//! The project's chores: `cargo xtask test` runs all checks of CI, `cargo xtask tidy` those of the
+//! architecture, and `cargo xtask pictures` draws the pictures of the documentation.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for developers")]
 
 mod pictures;

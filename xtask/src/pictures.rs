@@ -1,4 +1,4 @@
-//! `cargo xtask pictures`: the pictures of the documentation, made by running the commands that they show.
+//! `cargo xtask pictures`: makes the pictures of the documentation by running the commands that they show.
 
 use std::{
     fs, io,
@@ -12,10 +12,10 @@ use anstyle_svg::Term;
 const FOLDER: &str = "docs/pictures";
 const WIDTH: &str = "80";
 
-/// Each picture: the name of its file, and the command that it shows.
+/// Each picture: its file name, and the command that it shows.
 const PICTURES: [(&str, &str); 1] = [("setup", "plugbay setup --yes")];
 
-/// Makes all pictures, in a home folder of their own.
+/// Makes all pictures, in a separate home folder.
 pub(crate) fn make() -> Result<(), String> {
     build().and_then(|()| draw_all()).map_err(|error| error.to_string())
 }
@@ -39,7 +39,7 @@ fn draw_all() -> io::Result<()> {
     Ok(())
 }
 
-/// A throw-away home with three hosts and the sample servers.
+/// A temporary home with three hosts and the sample servers.
 struct Home {
     root: PathBuf,
     bin: PathBuf,
@@ -51,7 +51,7 @@ impl Home {
         fs::create_dir_all(&bin)?;
         let program = std::env::current_dir()?.join("target/debug/plugbay");
         symlink(&program, bin.join("plugbay"))?;
-        // Under another name, since plugbay never imports itself.
+        // The link has another name, since plugbay never imports itself.
         symlink(&program, bin.join("sample-server"))?;
         let home = Self { root, bin };
         let entry = |name: &str| {
@@ -76,7 +76,7 @@ impl Home {
         fs::write(path, text)
     }
 
-    /// Runs a command in a terminal of its own and returns what it shows.
+    /// Runs a command in its own terminal and returns the output.
     fn run(&self, command: &str) -> io::Result<String> {
         let in_terminal = format!("stty cols {WIDTH}; {command} 2>&1");
         let output = Command::new("script")
@@ -92,7 +92,7 @@ impl Home {
     }
 }
 
-/// Drops lines that the program has overwritten, as a terminal does.
+/// Drops lines that the program has overwritten, as a terminal would.
 fn without_progress(text: &str) -> String {
     let last = |line: &str| line.rsplit("\r\u{1b}[2K").next().unwrap_or_default().to_owned();
     text.lines().map(last).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask test`, in the order in which they fail fastest.
+//! The steps of `cargo xtask test`, in the order that finds failures fastest.
 
 use std::{
     env, io,
@@ -10,12 +10,12 @@ use std::{
 
 use crate::tidy;
 
-/// `off` skips the end-to-end tests; with `required` none of them may skip itself.
+/// Variable: `off` skips the end-to-end tests; with `required` none of them may skip itself.
 const E2E: &str = "PLUGBAY_E2E";
 
 pub(crate) fn test() -> Result<(), String> {
     let wanted = EndToEnd::wanted();
-    // Waits for the network most of the time, so the compiler need not wait for it.
+    // The setup mostly waits for the network, so the compiler need not wait for it.
     let setup = (wanted != EndToEnd::Off).then(|| thread::spawn(set_up));
     step("format", || run("cargo", &["fmt", "--all", "--check"]))?;
     step("architecture", tidy::check)?;
@@ -24,9 +24,9 @@ pub(crate) fn test() -> Result<(), String> {
         Some(setup) => installed(wanted, setup.join().map_err(|_| "it panicked")?),
         None => Ok(EndToEnd::Off),
     })?;
-    // `all-targets` has the same tests as `cargo test`, and the programs besides.
+    // `all-targets` includes the tests of `cargo test`, and also builds the programs.
     step("lints and build", || wait(linting(&["build", "--workspace", "--all-targets", "--locked"])))?;
-    // Waits for time limits most of the time, so the tests need not wait for it.
+    // The suite mostly waits for time limits, so the tests need not wait for it.
     let torture = cfg!(target_os = "linux").then(|| thread::spawn(torture));
     step("tests", || test_workspace(end_to_end))?;
     let Some(torture) = torture else {
@@ -40,7 +40,7 @@ pub(crate) fn test() -> Result<(), String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndToEnd {
     Off,
-    /// A test whose programs cannot be installed on this machine says `skipped`.
+    /// A test whose programs cannot be installed on this machine prints `skipped`.
     IfInstalled,
     /// Such a test fails.
     Required,
@@ -64,21 +64,21 @@ fn step<T>(name: &str, work: impl FnOnce() -> Result<T, String>) -> Result<T, St
     Ok(made)
 }
 
-/// Licences, bans and sources. The advisory database is not part of this: it needs a network.
+/// Checks licences, bans and sources. The advisory database is not included, because it needs a network.
 fn deny() -> Result<(), String> {
     const VERSION: &str = "0.20.2";
     let checks = ["deny", "--workspace", "check", "bans", "licenses", "sources"];
     if succeeds("cargo", &["deny", "--version"]) {
         return run("cargo", &checks);
     }
-    // The version is part of the path, so that another one is built when it changes. Cargo locks the folder and moves
-    // the program into it as a whole: two runs at the same time are safe.
+    // The path includes the version, so that a new version is built. Cargo locks the folder and moves the
+    // program into it in one step, so two runs at the same time are safe.
     let root = format!("target/tools/cargo-deny-{VERSION}");
     let program = format!("{root}/bin/cargo-deny");
     if !Path::new(&program).exists() {
         println!("cargo-deny is not installed; building {VERSION} into {root}");
         let install = ["install", "cargo-deny", "--version", VERSION, "--locked", "--debug", "--root", &root];
-        // Nobody debugs it, and it is built sooner without.
+        // Nobody debugs it, and without debug information it is built sooner.
         let mut install_deny = Command::new("cargo");
         install_deny.args(install).env("CARGO_PROFILE_DEV_DEBUG", "0");
         wait(install_deny)?;
@@ -91,7 +91,7 @@ fn set_up() -> io::Result<Output> {
     Command::new("sh").arg("tests-e2e/setup.sh").output()
 }
 
-/// How the end-to-end tests can be run after this setup.
+/// How the end-to-end tests can be run with the result of this setup.
 fn installed(wanted: EndToEnd, setup: io::Result<Output>) -> Result<EndToEnd, String> {
     let Output { status, stdout, stderr } = setup.map_err(|error| error.to_string())?;
     print!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
@@ -115,16 +115,17 @@ fn test_workspace(end_to_end: EndToEnd) -> Result<(), String> {
     wait(command)
 }
 
-/// Cargo with Clippy as the compiler of the workspace: `cargo clippy` would check everything once more, dependencies too.
+/// Cargo with Clippy as the workspace's compiler. `cargo clippy` would check everything again, including
+/// dependencies.
 fn linting(args: &[&str]) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.args(args).env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
-    // The form in which `cargo clippy` passes on `-D warnings`.
+    // `cargo clippy` passes `-D warnings` in this form.
     cargo.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
     cargo
 }
 
-/// Plays the short form of the torture suite.
+/// Runs the short form of the torture suite.
 fn torture() -> io::Result<Output> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let programs = path::absolute(target.join("debug"))?;

@@ -1,4 +1,4 @@
-//! What plugbay must keep to, relative to the pump of the same run.
+//! The limits for plugbay, relative to the pump in the same run.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// What could not be measured has not passed.
+    /// Whether the limit is kept. A figure that could not be measured has not passed.
     fn passes(&self) -> bool {
         self.value.is_some_and(|value| value <= self.limit)
     }
@@ -64,7 +64,8 @@ pub(crate) fn render(bars: &[Bar]) -> String {
     format!("bars: {passed} of {} pass\n{}", bars.len(), table.render())
 }
 
-/// Times the pump's p50 and CPU. A small message is all overhead, a large one all copying.
+/// The limits as multiples of the pump's p50 and CPU. A small message is all overhead, a large one all
+/// copying.
 fn limits(size: Size) -> (f64, f64) {
     match size {
         Size::Small => (2.0, 2.0),

@@ -1,4 +1,4 @@
-//! Which calls are measured.
+//! The calls to measure.
 
 use crate::payload::Kind;
 
@@ -32,7 +32,7 @@ pub(crate) struct Case {
     pub(crate) kind: Kind,
     pub(crate) size: Size,
     pub(crate) in_flight: usize,
-    /// Calls a round.
+    /// Number of calls per round.
     pub(crate) calls: usize,
 }
 
@@ -42,8 +42,8 @@ impl Case {
     }
 }
 
-/// A round of each takes some tens of milliseconds: long enough to measure, short enough that the machine's
-/// load is the same for all routes in it.
+/// All cases. A round of each takes some tens of milliseconds: long enough to measure, and short enough that
+/// the machine's load is the same for all routes in it.
 pub(crate) fn all() -> Vec<Case> {
     // 32 answers of 5 MB in flight would measure the memory of the machine.
     let shapes = [

@@ -14,7 +14,7 @@ use crate::target::{Target, exposed};
 
 const SERVER: &str = "stub";
 
-/// Until a gateway with an empty cache lists all tools.
+/// Time limit until a gateway with an empty cache lists all tools.
 const LISTING: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(case: &Case, targets: &[Target], rounds: u32, id_last: bool) -> Outcome<Vec<Series>> {

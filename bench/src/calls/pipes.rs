@@ -14,7 +14,7 @@ pub(crate) struct Pipes<'a> {
     pub(crate) params: String,
     pub(crate) case: &'a Case,
     pub(crate) payload: &'a Payload,
-    /// After the host: the process ends before its home is removed.
+    /// Dropped after the host: the process must end before its home is removed.
     pub(crate) _sandbox: Sandbox,
 }
 

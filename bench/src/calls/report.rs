@@ -1,4 +1,4 @@
-//! Rounds reduced to one row a case and route, as a table or as JSON.
+//! The rounds reduced to one row per case and route, as a table or as JSON.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) p50_to_pump: Option<f64>,
     pub(crate) cpu_us: Option<f64>,
     pub(crate) cpu_to_pump: Option<f64>,
-    /// Only where more than one call is in flight: otherwise it is the latency again.
+    /// Only if more than one call is in flight: otherwise it repeats the latency.
     pub(crate) calls_per_second: Option<f64>,
     pub(crate) rewritten: bool,
 }

@@ -10,21 +10,22 @@ use crate::rounds::{Measure, Series};
 use crate::stats::{median, median_ratio};
 use crate::table::{Table, number};
 
-/// The latency of one call at a time, in times that of a gateway behind a pump. Any process between costs as much.
+/// Limit for the latency of one call at a time, as a multiple of that of a gateway behind a pump. Any process
+/// between costs as much.
 const P50_LIMIT: f64 = 1.25;
 const FIRST_LIST_LIMIT_MS: f64 = 15.0;
 const PRIVATE_LIMIT_MB: f64 = 3.0;
 
-/// One measure of one case.
+/// One figure of one case.
 pub(super) struct Row {
     case: Case,
     measure: Measure,
     plain: Option<f64>,
     pumped: Option<f64>,
     daemon: Option<f64>,
-    /// To the gateway without a daemon.
+    /// As a multiple of the figure without a daemon.
     to_plain: Option<f64>,
-    /// To the same behind a pump.
+    /// As a multiple of the same behind a pump.
     to_pumped: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The daemon of one sandbox: found by plugbay's own command, stopped at the end.
+//! The daemon of one sandbox: found with plugbay's own command, and stopped at the end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -10,11 +10,12 @@ use crate::rounds::{Measure, Series};
 use crate::stats::{median, median_ratio};
 use crate::table::{Table, number};
 
-/// The processor time of `execute_tool`, in times that of `all` mode, where calls come in batches: there
-/// system calls are shared, and a call costs little more than what plugbay computes.
+/// Limit for the processor time of `execute_tool`, as a multiple of that in `all` mode, for calls in batches:
+/// there system calls are shared, and a call costs little more than plugbay's own work.
 const CPU_LIMIT: f64 = 2.0;
 
-/// One measure of one case, route by route. CPU has no value for a direct call: nothing stands in between.
+/// One figure of one case, route by route. CPU has no value for a direct call, which has no process in
+/// between.
 pub(super) struct Row {
     case: Case,
     measure: Measure,
@@ -23,7 +24,7 @@ pub(super) struct Row {
     all: Option<f64>,
     execute: Option<f64>,
     execute_to_all: Option<f64>,
-    /// On some route a result was not byte for byte the stub's.
+    /// Whether a result on some route was not byte for byte the stub's.
     rewritten: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::http::client::Connection;
 use crate::payload::Payload;
 use crate::watchdog::guarded;
 
-/// For a whole batch; a lost answer would need for ever.
+/// Time limit for a whole batch; a lost answer would need for ever.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Batch<'a> {
@@ -22,12 +22,12 @@ pub(crate) struct Batch<'a> {
     pub(crate) params: &'a str,
     pub(crate) expected: &'a Payload,
     pub(crate) calls: usize,
-    /// Compare every byte of the answers, not only their lengths and ends.
+    /// Whether every byte of the answers is compared, not only their lengths and ends.
     pub(crate) full_check: bool,
 }
 
 impl Batch<'_> {
-    /// `group` is ended if it keeps us waiting.
+    /// Runs the batch. `group` is killed if it keeps us waiting.
     pub(crate) fn run(&self, connections: &mut [Connection], group: Pid) -> Outcome<Done> {
         guarded(group, LIMIT, || match connections {
             [one] => self.one_by_one(one),
@@ -35,7 +35,7 @@ impl Batch<'_> {
         })
     }
 
-    /// The bare path: one write and as many reads as the answer needs.
+    /// The bare path: one write, and as many reads as the answer needs.
     fn one_by_one(&self, connection: &mut Connection) -> Outcome<Done> {
         let mut done = Done { latencies: Vec::with_capacity(self.calls), ..Done::default() };
         let mut body = String::new();
@@ -52,12 +52,12 @@ impl Batch<'_> {
         Ok(done)
     }
 
-    /// One thread over all connections: threads of ours would be noise between those that are measured.
+    /// Uses one thread for all connections: more threads would disturb the measured processes.
     fn at_once(&self, connections: &mut [Connection]) -> Outcome<Done> {
         let mut done = Done { latencies: Vec::with_capacity(self.calls), ..Done::default() };
         let mut body = String::new();
         let mut unsent = 0..self.calls;
-        // By the connection's place: which call is on it, and since when.
+        // For the index of each connection: the call on it, and when it was sent.
         let mut waiting: HashMap<usize, (usize, Instant)> = HashMap::new();
 
         let began = Instant::now();
@@ -102,7 +102,7 @@ impl Batch<'_> {
     }
 }
 
-/// Places of connections from which something can be read.
+/// The indexes of connections that can be read.
 fn readable(connections: &[Connection]) -> Outcome<Vec<usize>> {
     let mut fds: Vec<PollFd<'_>> =
         connections.iter().map(|one| PollFd::new(&one.stream, PollFlags::IN)).collect();

@@ -13,10 +13,10 @@ use crate::watchdog::guarded;
 
 const VERSION: &str = "2025-06-18";
 
-/// Longer than any gateway's own limit for a server that does not start.
+/// Longer than the limit of any gateway for a server that does not start.
 const INITIALIZE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
@@ -51,7 +51,7 @@ impl Connection {
         Ok(Self { stream, incoming: Incoming::new(), head, outgoing: Vec::new() })
     }
 
-    /// Head and body in one write: two would be two packets.
+    /// Writes head and body together: two writes would be two packets.
     pub(crate) fn send(&mut self, body: &str) -> Outcome<()> {
         self.incoming.next();
         self.outgoing.clear();
@@ -69,7 +69,8 @@ impl Connection {
         if self.incoming.receive(&mut self.stream)? { self.body() } else { Err(closed()) }
     }
 
-    /// Opens a session: the answer, and the session's id. A connection that is not answered `until` then is closed.
+    /// Opens a session; returns the answer and the session's id. A connection without an answer by `until` is
+    /// closed.
     pub(crate) fn initialize(mut self, params: &Value, until: Instant) -> Outcome<(Value, Option<String>)> {
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         self.stream.set_read_timeout(Some(left))?;
@@ -77,7 +78,7 @@ impl Connection {
         Ok((answer, self.incoming.header("mcp-session-id").map(str::to_owned)))
     }
 
-    /// Reads what is there; `None` while that is not the whole answer.
+    /// Reads what has arrived; `None` if that is not the whole answer.
     pub(crate) fn receive_some(&mut self) -> Outcome<Option<&[u8]>> {
         if !self.incoming.read_once(&mut self.stream)? {
             return Err(closed());
@@ -85,7 +86,7 @@ impl Connection {
         if self.incoming.is_whole()? { self.answer().map(Some) } else { Ok(None) }
     }
 
-    /// The message in a whole answer, be it JSON or a stream of events. Empty for a notification's.
+    /// The message in a complete answer, either JSON or an event stream. Empty for that of a notification.
     fn answer(&self) -> Outcome<&[u8]> {
         let (status, body) = (self.incoming.first_line(), self.incoming.body());
         if !status.starts_with("HTTP/1.1 2") {
@@ -111,7 +112,7 @@ impl Connection {
     }
 }
 
-/// A session that has been opened.
+/// An open session.
 pub(crate) struct Session {
     endpoint: Endpoint,
     id: Option<String>,
@@ -119,7 +120,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// `group` is ended if it keeps us waiting.
+    /// Opens a session. `group` is killed if it keeps us waiting.
     pub(crate) fn open(endpoint: Endpoint, group: Pid) -> Outcome<Self> {
         guarded(group, INITIALIZE_LIMIT, || {
             let mut first = Connection::open(&endpoint, None)?;
@@ -138,7 +139,7 @@ impl Session {
         Connection::open(&self.endpoint, self.id.as_deref())
     }
 
-    /// Calls again until the call succeeds: a server may still be starting.
+    /// Repeats a call until it succeeds: a server may still be starting.
     pub(crate) fn call_until_result(&mut self, params: &Value, limit: Duration) -> Outcome<()> {
         let began = Instant::now();
         loop {
@@ -151,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Asks again until at least `count` tools are listed.
+    /// Lists repeatedly until at least `count` tools are listed.
     pub(crate) fn tools_until(&mut self, count: usize, limit: Duration) -> Outcome<Vec<String>> {
         let began = Instant::now();
         loop {
@@ -171,7 +172,7 @@ impl Session {
     }
 }
 
-/// The data of the last event that has any: what came before were notifications, or a first sign of life.
+/// The data of the last event that has any: earlier ones were notifications, or an empty first event.
 fn last_event(body: &[u8]) -> Outcome<&[u8]> {
     let lines = body.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
     let data = lines.map(<[u8]>::trim_ascii).rfind(|data| !data.is_empty());

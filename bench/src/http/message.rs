@@ -1,4 +1,4 @@
-//! One HTTP/1.1 message at a time from a connection that is kept alive: as little of it as two parties need
+//! Reads one HTTP/1.1 message at a time from a keep-alive connection. It supports only what two parties need
 //! that know each other.
 
 use std::io::{self, Read};
@@ -8,20 +8,20 @@ use crate::Outcome;
 const FIRST_SIZE: usize = 64 * 1024;
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
-/// A message in the making, in a buffer that is used again for the next one.
+/// A message being read, in a buffer that is reused for the next one.
 pub(crate) struct Incoming {
     buffer: Vec<u8>,
-    /// Up to here the buffer is read.
+    /// The buffer is filled up to here.
     end: usize,
     head: Option<Head>,
-    /// What chunks have brought so far; a body of known length stays where it was read.
+    /// The content of the chunks so far; a body of known length stays where it was read.
     body: Vec<u8>,
 }
 
 struct Head {
     text: String,
     length: Length,
-    /// Where the body, or what is not yet decoded of it, begins.
+    /// The start of the body, or of its part that is not decoded yet.
     body_start: usize,
 }
 
@@ -36,7 +36,7 @@ impl Incoming {
         Self { buffer: vec![0; FIRST_SIZE], end: 0, head: None, body: Vec::new() }
     }
 
-    /// Reads on until a message is whole; `false` at the end of the stream.
+    /// Reads until a message is complete; `false` at the end of the stream.
     pub(crate) fn receive(&mut self, source: &mut impl Read) -> Outcome<bool> {
         while !self.is_whole()? {
             if !self.read_once(source)? {
@@ -46,7 +46,8 @@ impl Incoming {
         Ok(true)
     }
 
-    /// One read, so that who has waited for it does not wait again; `false` at the end of the stream.
+    /// Reads once, so that a caller that has waited for input does not block; `false` at the end of the
+    /// stream.
     pub(crate) fn read_once(&mut self, source: &mut impl Read) -> Outcome<bool> {
         self.make_room();
         loop {
@@ -84,7 +85,7 @@ impl Incoming {
         self.head.as_ref()?.header(name)
     }
 
-    /// Of a whole message.
+    /// The body of a complete message.
     pub(crate) fn body(&self) -> &[u8] {
         match &self.head {
             Some(Head { length: Length::Known(length), body_start, .. }) => {
@@ -94,7 +95,7 @@ impl Incoming {
         }
     }
 
-    /// Forgets a whole message; what has come of the next one stays.
+    /// Removes a complete message; the beginning of the next one stays.
     pub(crate) fn next(&mut self) {
         let Some(head) = self.head.take() else { return };
         let used = match head.length {
@@ -106,7 +107,7 @@ impl Incoming {
         self.body.clear();
     }
 
-    /// All of a body of known length at once, otherwise twice as much as before.
+    /// Makes room for all of a body of known length, otherwise for twice as much as before.
     fn make_room(&mut self) {
         let known = match &self.head {
             Some(Head { length: Length::Known(length), body_start, .. }) => body_start + length,
@@ -119,7 +120,7 @@ impl Incoming {
         }
     }
 
-    /// Moves whole chunks into the body; `true` when the last one was there.
+    /// Moves complete chunks into the body; `true` when the last one has come.
     fn decode_chunks(&mut self) -> Outcome<bool> {
         let Some(head) = &mut self.head else { return Ok(false) };
         let mut at = head.body_start;
@@ -138,7 +139,7 @@ impl Incoming {
                 break true;
             }
         };
-        // The bytes behind move to the front of the body, so that the buffer does not hold it twice.
+        // The bytes after it move to the front of the body, so that the buffer does not hold it twice.
         self.buffer.copy_within(at..self.end, head.body_start);
         self.end -= at - head.body_start;
         Ok(done)
@@ -170,7 +171,7 @@ impl Head {
 mod tests {
     use super::*;
 
-    /// Hands out a few bytes a time, as a socket may.
+    /// Hands out a few bytes at a time, as a socket may.
     struct Drip<'a>(&'a [u8], usize);
 
     impl Read for Drip<'_> {

@@ -1,4 +1,4 @@
-//! The routes from a driver over HTTP to the stub that are compared.
+//! The routes from a driver over HTTP to the stub.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,7 +23,7 @@ use crate::{Outcome, gateway};
 const SERVER: &str = "stub";
 const ANY_PORT: &str = "127.0.0.1:0";
 
-/// Until a gateway with an empty cache lists all tools.
+/// Time limit until a gateway with an empty cache lists all tools.
 const LISTING: Duration = Duration::from_secs(10);
 
 pub(crate) struct Route {
@@ -45,7 +45,7 @@ enum Over {
 }
 
 impl Route {
-    /// All that the settings want, in the order of the report.
+    /// All routes that the settings include, in the order of the report.
     pub(crate) fn all(settings: &Settings) -> Outcome<Vec<Self>> {
         let mut routes = Vec::new();
         if settings.wants("direct") {
@@ -84,7 +84,7 @@ fn open<'a>(route: &Route, case: &'a Case, payload: &'a Payload) -> Outcome<Sock
 }
 
 impl Gateway {
-    /// And the stub behind it, where that is no child of its own.
+    /// Starts the process, and the stub behind it if that is not its child.
     fn start(&self, sandbox: &Sandbox) -> Outcome<(Service, Option<Service>)> {
         let (server, stub) = match self.server_over {
             Over::Stdio => (Server::new(SERVER, []), None),
@@ -94,7 +94,7 @@ impl Gateway {
             }
         };
         let mut command = Command::new(&self.binary);
-        // Away from any project's own config file.
+        // Outside of any project with its own config file.
         command.current_dir(sandbox.path("home"));
         command.args(["serve", "--http", ANY_PORT, "--config"]);
         command.arg(sandbox.config(&[server], self.mode.as_deref())?);

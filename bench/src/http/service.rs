@@ -1,4 +1,4 @@
-//! A process that listens on a port: of its own choice if it says which, or one that was chosen for it.
+//! A process that listens on a port: chosen by itself and reported, or given to it.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
@@ -21,7 +21,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Waits until the process has said on stderr, which goes to the file `words`, where it listens.
+    /// Waits until the process has reported its address on stderr, which goes to the file `words`.
     pub(crate) fn start(command: &mut Command, words: &PathBuf) -> Outcome<Self> {
         Self::wait(command, words, address)
     }
@@ -31,7 +31,7 @@ impl Service {
         Self::wait(command, words, |_| TcpStream::connect(address).is_ok().then_some(address))
     }
 
-    /// `ready` gets what the process has written on stderr so far.
+    /// Waits until `ready` accepts what the process has written to stderr so far.
     fn wait(
         command: &mut Command,
         words: &PathBuf,
@@ -39,7 +39,7 @@ impl Service {
     ) -> Outcome<Self> {
         let program = command.get_program().to_owned();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(words)?);
-        // A group of its own: what hangs can be ended with all that it started.
+        // A separate group, so that a process that hangs can be ended with all that it started.
         let child = command.process_group(0).spawn();
         let child = child.map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         let mut service = Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
@@ -70,7 +70,7 @@ impl Service {
     }
 }
 
-/// Asked first, so that a gateway can end its servers.
+/// Asks the process to end first, so that a gateway can end its servers.
 impl Drop for Service {
     fn drop(&mut self) {
         let _ = kill_process(self.group(), Signal::TERM);
@@ -83,7 +83,7 @@ impl Drop for Service {
     }
 }
 
-/// The first address with a port; something must follow it, or the port may be half written.
+/// The first address with a port that is followed by something: otherwise the port may be incomplete.
 fn address(said: &str) -> Option<SocketAddr> {
     said.match_indices(HOST).find_map(|(start, _)| {
         let rest = &said[start..];

@@ -12,11 +12,11 @@ pub(crate) struct Sockets<'a> {
     /// The `params` of the call.
     pub(crate) params: String,
     pub(crate) payload: &'a Payload,
-    /// What the driver talks to: the gateway, or the stub itself.
+    /// The process that the driver talks to: the gateway, or the stub itself.
     pub(crate) front: Service,
     /// The stub behind a gateway, if it is not the gateway's own child.
     pub(crate) _stub: Option<Service>,
-    /// Last: the processes end before their home is removed.
+    /// Dropped last: the processes must end before their home is removed.
     pub(crate) _sandbox: Sandbox,
 }
 

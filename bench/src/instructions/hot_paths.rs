@@ -21,8 +21,8 @@ use crate::payload::{IdPlace, Kind as Answer, Payload};
 use crate::search::TABLE;
 use crate::stub::{LEDGER_TOOL, definitions, ledger_arguments};
 
-/// The paths that can be run, and how often for a count: what differs from run to run, such as the seeds of hash tables,
-/// must not show.
+/// The paths, with the number of repetitions to count. It is large enough that differences between runs, such
+/// as the seeds of hash tables, do not matter.
 pub(crate) const PATHS: [(&str, u64); 14] = [
     ("request", 2_000),
     ("answer of 1 KB", 2_000),
@@ -45,7 +45,7 @@ const LIMIT: usize = 64 << 20;
 /// Bytes of a large result.
 const LARGE: usize = 5_000_000;
 
-/// `[path, repetitions]`.
+/// Runs `[path, repetitions]`.
 pub(crate) fn run(args: &[String]) -> Outcome<()> {
     let [path, times] = args else { return Err("takes a path and a number".into()) };
     let times = times.parse()?;
@@ -76,13 +76,13 @@ fn row(n: usize) -> String {
     )
 }
 
-/// Rows of JSON, of about so many bytes.
+/// Rows of JSON, about this many bytes.
 fn rows(length: usize) -> String {
     let rows: Vec<String> = (0..length / row(1000).len()).map(row).collect();
     format!("[{}]", rows.join(","))
 }
 
-/// An object with many members that are alike, of about so many bytes.
+/// An object with many similar members, about this many bytes.
 fn map(length: usize) -> String {
     let member =
         |n: usize| format!(r#""ship-{n}":{{"tons":{},"berth":"b{}","ok":true}}"#, n * 7 % 1000, n % 12);
@@ -90,7 +90,7 @@ fn map(length: usize) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// JSON of about so many bytes in which no array is long.
+/// JSON of about this many bytes in which no array is long.
 fn nested(length: usize) -> String {
     let pod = |n: usize| {
         format!(
@@ -127,7 +127,7 @@ fn table_line(n: usize) -> String {
     format!("{n},Blue Heron {n},{},{},\"late, as ever\"\n", n % 12, n * 7 % 1000)
 }
 
-/// A large result becomes an outline.
+/// Makes an outline of a large result.
 fn outline(times: u32, text: &str) -> Outcome<()> {
     let result = serde_json::json!({ "content": [{ "type": "text", "text": text }] }).to_string();
     let how = Replacement {
@@ -144,7 +144,7 @@ fn outline(times: u32, text: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// The shape of a result is learned.
+/// Learns the shape of a result.
 fn shape(times: u32, length: usize) -> Outcome<()> {
     let rows = rows(length);
     for _ in 0..times {
@@ -153,7 +153,7 @@ fn shape(times: u32, length: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// A host's call becomes the request to a server.
+/// Turns a host's call into the request to a server.
 fn request(times: u32) -> Outcome<()> {
     let snapshot = snapshot()?;
     let line = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"s03__move_berth_11","arguments":{"size":1000,"ship":"Blue Heron"}}}"#;
@@ -174,7 +174,7 @@ fn request(times: u32) -> Outcome<()> {
     Ok(())
 }
 
-/// A server's answer becomes the answer to the host.
+/// Turns a server's answer into the answer to the host.
 fn answer(times: u32, size: usize) -> Outcome<()> {
     let payload = Payload::new(Answer::Text, size, IdPlace::First);
     let line = [&payload.before, b"42".as_slice(), &payload.after].concat();
@@ -187,7 +187,7 @@ fn answer(times: u32, size: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// A search for tools in five servers.
+/// Searches for tools in five servers.
 fn search(times: u32) -> Outcome<()> {
     let table = EmbeddingTable::read(TABLE).ok_or("the embedding table cannot be read")?;
     let tools = tools()?;
@@ -202,7 +202,7 @@ fn search(times: u32) -> Outcome<()> {
     Ok(())
 }
 
-/// The arguments of a call are checked against a schema of about 1 KB.
+/// Checks the arguments of a call against a schema of about 1 KB.
 fn check(times: u32) -> Outcome<()> {
     let tools = tools()?;
     let tool = tools.iter().find(|tool| tool.name == LEDGER_TOOL).ok_or("no such tool")?;
@@ -215,7 +215,7 @@ fn check(times: u32) -> Outcome<()> {
     Ok(())
 }
 
-/// What a stream gives out once `line` has been read from it.
+/// The message that a stream gives once `line` has been read from it.
 fn framed(framer: &mut Framer, line: &[u8]) -> Outcome<Bytes> {
     framer.buffer().extend_from_slice(line);
     framer.buffer().extend_from_slice(b"\n");

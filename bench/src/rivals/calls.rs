@@ -26,10 +26,10 @@ use crate::target::Target;
 
 const SERVER: &str = "stub";
 
-/// Until the first call succeeds.
+/// Time limit until the first call succeeds.
 const READY: Duration = Duration::from_secs(30);
 
-/// A turn of one route in a round: slow gateways get fewer calls.
+/// Duration of one route's turn in a round: slow gateways get fewer calls.
 const TURN: Duration = Duration::from_millis(60);
 
 enum Route<'a> {
@@ -48,7 +48,7 @@ impl Route<'_> {
     }
 }
 
-/// A row for each case and route. A case that fails does not end the others.
+/// Returns a row for each case and route. A case that fails does not end the others.
 pub(crate) fn measure(rival: &Rival, transport: Transport, effort: Effort) -> Outcome<Value> {
     let _one_core = cores::keep_one()?;
     let rounds = effort.pick(2, 5);
@@ -87,7 +87,7 @@ fn over_http(rival: &Rival, mut case: Case, rounds: u32) -> Outcome<Vec<Row>> {
     Ok(report::rows(&case, &series))
 }
 
-/// As many calls of a case as fit into a turn, but at least two for each that is in flight.
+/// As many calls of a case as fit into a turn, but at least two for each call in flight.
 fn affordable(case: &Case, call: impl Fn(&Case) -> Outcome<Done>) -> Outcome<usize> {
     let done = call(case)?;
     let one = done.latencies.first().copied().unwrap_or(TURN).max(Duration::from_micros(1));
@@ -140,7 +140,7 @@ fn sockets<'a>(rival: Option<&Rival>, case: &'a Case, payload: &'a Payload) -> O
     Ok(Sockets { connections, params: params.to_string(), payload, front, _stub: None, _sandbox: sandbox })
 }
 
-/// Without a gateway: to the stub itself.
+/// The route without a gateway, directly to the stub.
 fn over_sockets<'a>(
     rival: Option<&'a Rival>,
     case: &'a Case,
@@ -154,7 +154,7 @@ fn over_sockets<'a>(
     }
 }
 
-/// Calls until the call succeeds, each time after the call that must come `before`.
+/// Repeats a call until it succeeds, each time after the call that must come `before`.
 fn until_ready(
     mut call: impl FnMut(&Value) -> Outcome<()>,
     before: Option<&Value>,
@@ -172,7 +172,7 @@ fn until_ready(
     }
 }
 
-/// Tries again: a gateway may listen before it serves.
+/// Retries, because a gateway may listen before it serves.
 fn open_session(endpoint: &Endpoint, front: &Service) -> Outcome<Session> {
     let began = Instant::now();
     loop {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::Outcome;
 use crate::sandbox::{Sandbox, Server};
 
-/// The gateway under test itself: its binary is that of `--gateway`, not one of the installed ones.
+/// The gateway under test: its binary is given by `--gateway`, and is not one of the installed ones.
 const OURS: &str = "plugbay";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ impl Transport {
     }
 }
 
-/// One gateway. Words in braces stand for values: see `bench/rivals/README.md`.
+/// One gateway. Words in braces are placeholders: see `bench/rivals/README.md`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Description {
@@ -38,9 +38,9 @@ pub(crate) struct Description {
     pub(crate) name: String,
     pub(crate) program: String,
     pub(crate) language: String,
-    /// Where it comes from, for the page.
+    /// Its origin, for the page.
     pub(crate) source: String,
-    /// The folder it is installed in, where another description has the same program.
+    /// The folder that it is installed in, if another description has the same program.
     #[serde(default)]
     installed: Option<String>,
     #[serde(default)]
@@ -53,14 +53,14 @@ pub(crate) struct Description {
     stdio: Option<Vec<String>>,
     #[serde(default)]
     http: Option<Http>,
-    /// At most so many servers can be behind it.
+    /// Limit of servers that it can have.
     #[serde(default = "unlimited")]
     pub(crate) servers: usize,
-    /// Tools in the list for each server, and beside those.
+    /// The number of listed tools: for each server, and in addition.
     pub(crate) listed: Listed,
     /// The `params` of a call of a server's tool.
     call: Value,
-    /// The same where there is only one server, if that differs.
+    /// The same if there is only one server and the call differs then.
     #[serde(default)]
     call_alone: Option<Value>,
     /// Calls that must succeed once for each server before its tools can be called.
@@ -86,7 +86,7 @@ struct Http {
     command: Vec<String>,
     #[serde(default = "usual_path")]
     path: String,
-    /// By the transport of 2024-11-05.
+    /// Whether it uses the transport of 2024-11-05.
     #[serde(default)]
     sse: bool,
 }
@@ -100,7 +100,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Tools that a host sees of so many servers.
+    /// The number of tools that a host sees with this many servers.
     pub(crate) fn with(self, servers: usize, tools_each: usize) -> usize {
         self.per_tool * servers * tools_each + self.per_server * servers + self.once
     }
@@ -111,7 +111,7 @@ impl Listed {
 pub(crate) struct Search {
     /// The `params` of a call that searches for `{query}`.
     pub(crate) call: Value,
-    /// A hit's name in the reply.
+    /// The form of a hit's name in the reply.
     pub(crate) hit: String,
 }
 
@@ -128,7 +128,7 @@ impl Description {
         Ok(one)
     }
 
-    /// All files of a folder, by name; plugbay's own come first.
+    /// All files in a folder, sorted by name; plugbay's own comes first.
     pub(crate) fn read_all(folder: &Path) -> Outcome<Vec<Self>> {
         let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -142,7 +142,7 @@ impl Description {
         self.program == OURS
     }
 
-    /// The folder it is installed in.
+    /// The folder that it is installed in.
     pub(crate) fn home(&self) -> &str {
         self.installed.as_deref().unwrap_or(&self.name)
     }
@@ -154,7 +154,7 @@ impl Description {
         }
     }
 
-    /// The transport of everything but the calls.
+    /// The transport for everything except the calls.
     pub(crate) fn usual_transport(&self) -> Transport {
         if self.stdio.is_some() { Transport::Stdio } else { Transport::Http }
     }
@@ -180,7 +180,7 @@ impl Description {
         Some(fill(self.before.as_ref()?, &[("{server}", server)], &Value::Null))
     }
 
-    /// What to spawn; its files are written.
+    /// The command to spawn; its files are written.
     pub(crate) fn command(
         &self,
         program: &Path,
@@ -203,7 +203,7 @@ impl Description {
         let words = words.ok_or_else(|| format!("{} has no {}", self.name, transport.label()))?;
         let mut words = words.iter().map(|word| replace(word, &values));
         let mut command = Command::new(words.next().ok_or("an empty command")?);
-        // Away from any project's own config file.
+        // Outside of any project with its own config file.
         command.args(words).current_dir(&home);
         sandbox.confine(&mut command);
         command.envs(self.environment.iter().map(|(key, value)| (key, replace(value, &values))));
@@ -212,7 +212,7 @@ impl Description {
 }
 
 impl Template {
-    /// One file, or one for each server where the path names it.
+    /// Writes one file, or one for each server if the path contains the server's name.
     fn write(&self, home: &Path, path: &str, servers: &[Server], values: &[(&str, &str)]) -> Outcome<()> {
         let write = |path: &str, servers: &[Server]| -> Outcome<()> {
             let file = home.join(path);
@@ -246,7 +246,7 @@ impl Template {
     }
 }
 
-/// A template with its values; the word `{arguments}` alone stands for the whole object, and
+/// A template with its placeholders replaced. `{arguments}` alone stands for the whole object, and
 /// `{arguments_text}` for its text.
 pub(crate) fn fill(template: &Value, values: &[(&str, &str)], arguments: &Value) -> Value {
     match template {

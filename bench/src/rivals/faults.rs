@@ -1,4 +1,4 @@
-//! Part `faults`: what a host sees when a server, the host itself or the gateway's process fails.
+//! Part `faults`: the effects on a host when a server, the host itself or the gateway's process fails.
 
 mod probes;
 
@@ -11,16 +11,16 @@ use crate::payload::Kind;
 use crate::rivals::running::{Rival, Running};
 use crate::sandbox::{Sandbox, Server};
 
-/// Until the servers answer.
+/// Time limit until the servers answer.
 const READY: Duration = Duration::from_secs(30);
-/// For an answer that should come at once.
+/// Time limit for an answer that should come at once.
 pub(super) const SOON: Duration = Duration::from_secs(3);
 
 /// The server with the fault, and one that works.
 pub(super) const FAULTY: &str = "faulty";
 pub(super) const SOUND: &str = "sound";
 
-/// Each in a process of its own, since any of them may be the gateway's last.
+/// Each probe has its own gateway process, because any of them may end it.
 type Probe = fn(&Rival) -> Outcome<Value>;
 
 const PROBES: [(&str, Probe); 9] = [
@@ -43,12 +43,12 @@ pub(crate) fn measure(rival: &Rival) -> Value {
     results
 }
 
-/// Whether the gateway starts and calls both servers.
+/// Checks that the gateway starts and calls both servers.
 pub(crate) fn works(rival: &Rival) -> Outcome<()> {
     started(rival, &Sandbox::new()?, &[]).map(drop)
 }
 
-/// Starts the gateway with both servers, where it can hold them, and waits until they answer.
+/// Starts the gateway with both servers, if it can have two, and waits until they answer.
 pub(super) fn started<'a>(rival: &'a Rival, sandbox: &Sandbox, fault: &[&str]) -> Outcome<Running<'a>> {
     let args = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let faulty = Server::new(FAULTY, args(&[&["--faults"], fault].concat()));
@@ -57,7 +57,7 @@ pub(super) fn started<'a>(rival: &'a Rival, sandbox: &Sandbox, fault: &[&str]) -
         _ => vec![faulty, Server::new(SOUND, args(&[]))],
     };
     let mut running = rival.start(sandbox, &servers, READY)?;
-    // Some forward only what they have listed.
+    // Some gateways forward only calls of tools that they have listed.
     running.link.tools(READY)?;
     for server in &servers {
         running.call_until_good(&server.name, Kind::Text.tool(), &json!({ "size": 10 }), READY)?;

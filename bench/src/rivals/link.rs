@@ -1,5 +1,5 @@
-//! A host's connection to a running gateway, over pipes or HTTP: messages go out as they are written here, and what
-//! comes back can be waited for with a limit.
+//! A host's connection to a running gateway, over pipes or HTTP. Messages are sent exactly as written, and
+//! answers are awaited with a time limit.
 
 mod sse;
 
@@ -17,24 +17,24 @@ use crate::answer::envelope;
 use crate::http::client::{Connection, Endpoint};
 use crate::lines::Lines;
 
-/// What came back.
+/// The reply to a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
     Result(Value),
     Error(Value),
-    /// Nothing, for as long as it was waited for.
+    /// Nothing came within the time limit.
     Missing,
-    /// The gateway has ended the connection.
+    /// The gateway has closed the connection.
     Closed,
 }
 
 impl Reply {
-    /// A result that is no error of a tool.
+    /// Whether it is a result that is not a tool's error.
     pub(crate) fn is_good(&self) -> bool {
         matches!(self, Self::Result(result) if result["isError"] != true)
     }
 
-    /// Any answer at all.
+    /// Whether it is any answer at all.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(self, Self::Result(_) | Self::Error(_))
     }
@@ -49,7 +49,7 @@ impl Reply {
     }
 }
 
-/// A message and when it was here.
+/// A message and its time of arrival.
 pub(crate) struct Received {
     pub(crate) message: Vec<u8>,
     pub(crate) at: Instant,
@@ -75,7 +75,7 @@ enum Way {
 
 struct Http {
     endpoint: Endpoint,
-    /// Answers come in one stream of events, not each to its request.
+    /// Whether all answers come on one event stream instead of each with its request.
     streamed: bool,
     session: Option<String>,
     idle: Arc<Mutex<Vec<Connection>>>,
@@ -103,7 +103,7 @@ impl Link {
         Self { way: Way::Http(http), messages, next_id: 1 }
     }
 
-    /// Sends a message as it is. Over HTTP the answer arrives like any other message.
+    /// Sends a message unchanged. Over HTTP the answer arrives like any other message.
     pub(crate) fn send(&mut self, message: &str) -> Outcome<()> {
         match &mut self.way {
             Way::Pipes(stdin) => {
@@ -126,7 +126,7 @@ impl Link {
                 RecvTimeoutError::Timeout => Reply::Missing,
                 RecvTimeoutError::Disconnected => Reply::Closed,
             })?;
-            // A large answer is not parsed: that would be time of the driver.
+            // A large answer is not parsed, because that would cost the driver time.
             if !envelope(&received.message).is_ok_and(|fields| fields.contains_key("method")) {
                 return Ok(received);
             }
@@ -201,7 +201,7 @@ impl Link {
         }
     }
 
-    /// Ends stdin, as a host does that closes.
+    /// Ends stdin, like a host that closes.
     pub(crate) fn close(&mut self) {
         if let Way::Pipes(stdin) = &mut self.way {
             *stdin = None;
@@ -223,7 +223,7 @@ impl Link {
 }
 
 impl Http {
-    /// Tries until something listens.
+    /// Retries until something listens.
     fn open(&mut self, params: &Value, limit: Duration) -> Outcome<Value> {
         let until = Instant::now() + limit;
         loop {
@@ -240,7 +240,7 @@ impl Http {
         }
     }
 
-    /// The same for a stream of events.
+    /// The same for an event stream.
     fn open_stream(&mut self, limit: Duration) -> Outcome<()> {
         let until = Instant::now() + limit;
         loop {
@@ -255,7 +255,7 @@ impl Http {
         }
     }
 
-    /// On an idle connection or a new one, in a thread of its own.
+    /// Posts on an idle connection or a new one, in a separate thread.
     fn post(&self, message: String) {
         let idle = Arc::clone(&self.idle);
         let (endpoint, session, received) =

@@ -1,4 +1,4 @@
-//! A route of calls over a [`Link`](super::link::Link): for gateways to which the driver has no barer one.
+//! A route of calls over a [`Link`](super::link::Link), for gateways without a more direct route.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub(crate) struct Linked<'a> {
     server: &'static str,
     case: &'a Case,
     payload: &'a Payload,
-    /// After the process.
+    /// Dropped after the process.
     _sandbox: Sandbox,
 }
 

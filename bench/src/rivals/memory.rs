@@ -1,4 +1,5 @@
-//! Part `memory`: what the gateway's own processes hold with few and with many servers, before and after many calls.
+//! Part `memory`: the memory of the gateway's own processes with few and with many servers, before and after
+//! many calls.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,11 @@ const STEPS: [usize; 2] = [5, 50];
 const SIZE: usize = 1_000;
 const IN_FLIGHT: usize = 8;
 
-/// Fifty servers on a small machine take their time.
+/// Fifty servers take a while on a small machine.
 const READY: Duration = Duration::from_secs(40);
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// A gateway that needs longer for its calls makes fewer; the row says how many.
+/// A gateway that needs longer for its calls makes fewer; the row shows how many.
 const CALLING: Duration = Duration::from_secs(10);
 
 pub(crate) fn measure(rival: &Rival, effort: Effort) -> Outcome<Value> {
@@ -43,7 +44,7 @@ fn step(rival: &Rival, count: usize, effort: Effort) -> Outcome<[Value; 2]> {
     let servers: Vec<Server> = (1..=count).map(|number| Server::new(format!("s{number:02}"), [])).collect();
     let mut running = rival.start(&sandbox, &servers, READY)?;
     running.link.tools(READY)?;
-    // One call each, so that a gateway that starts servers late has started them all.
+    // One call to each, so that a gateway that starts servers late has started them all.
     let arguments = json!({ "size": SIZE });
     for server in &servers {
         running.call_until_good(&server.name, Kind::Text.tool(), &arguments, READY)?;
@@ -53,7 +54,7 @@ fn step(rival: &Rival, count: usize, effort: Effort) -> Outcome<[Value; 2]> {
     Ok([idle, sample(&running, count, calls)])
 }
 
-/// Calls the servers in turn, a few calls in flight, and returns how many were made.
+/// Calls the servers in turn, with a few calls in flight; returns how many were made.
 fn call_all(running: &mut Running<'_>, servers: &[Server], calls: usize) -> Outcome<usize> {
     let began = Instant::now();
     let arguments = json!({ "size": SIZE });
@@ -77,7 +78,7 @@ fn call_all(running: &mut Running<'_>, servers: &[Server], calls: usize) -> Outc
     Ok(made)
 }
 
-/// Answers come in any order: whoever waits for one would drop the others.
+/// Takes answers in any order: waiting for a certain one would drop the others.
 fn take_all(running: &mut Running<'_>, waiting: &mut std::collections::VecDeque<u64>) -> Outcome<()> {
     let until = Instant::now() + ANSWER;
     while !waiting.is_empty() {

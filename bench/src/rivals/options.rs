@@ -26,7 +26,7 @@ and what is stored already is not measured again. `page` writes the documentatio
   --json               print the results instead of a summary
 ";
 
-/// What is measured of each gateway. The faults come last: they may leave a machine busy for a moment.
+/// The parts of a measurement. The faults come last, because they may keep a machine busy for a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     CallsStdio,
@@ -62,7 +62,7 @@ impl Part {
     }
 }
 
-/// What is asked for.
+/// The task that the user wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Measure,
@@ -87,9 +87,9 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// `None` when the user asked for help.
+    /// Parses the options; `None` if the user asked for help.
     pub(crate) fn parse(args: &[String]) -> Outcome<Option<Self>> {
-        // The workspace is where this was built; a binary that was carried away needs the options.
+        // The workspace is where this was built; a binary that was moved needs the options.
         let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = bench.parent().unwrap_or(bench);
         let mut options = Self {
@@ -142,14 +142,14 @@ impl Options {
     }
 }
 
-/// A misspelt part would otherwise measure nothing and look like success.
-/// Where `install.sh` puts the gateways unless told otherwise.
+/// The folder in which `install.sh` puts the gateways by default.
 fn installed() -> Outcome<PathBuf> {
     let folder = |key: &str| std::env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
     Ok(cache.ok_or("neither XDG_CACHE_HOME nor HOME is set")?.join("plugbay-rivals"))
 }
 
+/// Rejects unknown parts: a misspelt part would otherwise measure nothing and look like success.
 fn known_parts(names: Vec<String>) -> Outcome<Vec<String>> {
     match names.iter().find(|name| Part::ALL.iter().all(|part| part.label() != *name)) {
         Some(unknown) => Err(format!("there is no part {unknown}; see rivals --help").into()),

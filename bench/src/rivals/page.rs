@@ -1,4 +1,4 @@
-//! The page of the documentation and its pictures, written from the results.
+//! The page of the documentation and its pictures, made from the results.
 
 mod columns;
 mod faults;
@@ -17,7 +17,7 @@ use crate::{Outcome, output};
 
 const FILE: &str = "rivals.md";
 
-/// What a person has to say about the figures.
+/// A person's comments on the figures.
 const READING: &str = include_str!("../../rivals/reading.txt");
 
 /// One gateway's entry in the results.
@@ -109,7 +109,7 @@ fn introduction(whole: &Value, entries: &[Entry<'_>]) -> String {
     page
 }
 
-/// A table, the best of the pictured column first.
+/// A table, sorted by the pictured column with the best first.
 fn section(topic: &Topic, entries: &[Entry<'_>]) -> String {
     let mut page = format!("## {}\n\n{}\n\n", topic.title, topic.about);
     let titles: Vec<&str> = topic.columns.iter().map(|column| &*column.title).collect();
@@ -129,7 +129,7 @@ fn section(topic: &Topic, entries: &[Entry<'_>]) -> String {
     page
 }
 
-/// The columns in which another gateway is first, and what a person says about them.
+/// The columns in which another gateway is first, with a person's comments.
 fn reading(entries: &[Entry<'_>]) -> String {
     let mut page = "## Reading\n\n".to_owned();
     let topics = columns::topics();
@@ -155,14 +155,14 @@ fn reading(entries: &[Entry<'_>]) -> String {
     page
 }
 
-/// The best figure of ours or of the others, and whose it is.
+/// The best figure of ours or of the others, with its gateway.
 fn best<'a>(column: &Column, entries: &[Entry<'a>], ours: bool) -> Option<Best<'a>> {
     let entries = entries.iter().filter(|entry| entry.is_ours() == ours && entry.is_measured());
     let figures = entries.filter_map(|entry| Some((column.value(entry)?, entry.name)));
     figures.min_by(|(a, _), (b, _)| column.cost(*a).total_cmp(&column.cost(*b)))
 }
 
-/// Says so if another gateway is first.
+/// A line that says so if another gateway is first.
 fn beaten((topic, column, (our, _), (their, name)): (&Topic, &Column, Best<'_>, Best<'_>)) -> Option<String> {
     let shown = |value| column.shown(Some(value));
     (column.cost(their) < column.cost(our)).then(|| {
@@ -170,7 +170,7 @@ fn beaten((topic, column, (our, _), (their, name)): (&Topic, &Column, Best<'_>, 
     })
 }
 
-/// A number as the tables show it.
+/// A number in the form of the tables.
 pub(super) fn figure(value: Option<f64>) -> String {
     match value {
         Some(value) if value >= 10_000.0 => format!("{value:.0}"),

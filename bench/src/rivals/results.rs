@@ -18,7 +18,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// What is in the file; nothing where there is none.
+    /// Reads the file; empty results if there is none.
     pub(crate) fn read(file: &Path) -> Outcome<Self> {
         match fs::read_to_string(file) {
             Ok(text) => {
@@ -30,7 +30,7 @@ impl Results {
         }
     }
 
-    /// As a whole: a run that is stopped leaves the last state.
+    /// Writes the file as a whole, so that a run that is stopped leaves the last state.
     pub(crate) fn write(&self, file: &Path) -> Outcome<()> {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
@@ -40,13 +40,13 @@ impl Results {
         Ok(fs::rename(next, file)?)
     }
 
-    /// Notes where and when this run is.
+    /// Notes the place and time of this run.
     pub(crate) fn begin(&mut self) {
         self.whole["date"] = Value::from(today());
         self.whole["machine"] = machine();
     }
 
-    /// A gateway of another version than before starts anew.
+    /// Enters a gateway. The results of another version are removed.
     pub(crate) fn enter(&mut self, rival: &Rival) {
         let about = &rival.about;
         let entry = &mut self.whole["rivals"][&about.name];
@@ -58,7 +58,7 @@ impl Results {
         describe(entry, about);
     }
 
-    /// A gateway that is not there; figures of an earlier run stay.
+    /// Notes a gateway that is not installed; figures of an earlier run stay.
     pub(crate) fn absent(&mut self, about: &Description, reason: &str) {
         let entry = &mut self.whole["rivals"][&about.name];
         if entry["parts"].as_object().is_none_or(Map::is_empty) {
@@ -67,7 +67,7 @@ impl Results {
         }
     }
 
-    /// Whether a part was measured at least as thoroughly. What failed is tried again.
+    /// Whether a part was already measured at least as thoroughly. Failed parts are tried again.
     pub(crate) fn has(&self, name: &str, part: &str, effort: Effort) -> bool {
         let stored = &self.whole["rivals"][name]["parts"][part];
         let thorough = effort == Effort::Quick || stored["quick"] == false;
@@ -89,7 +89,7 @@ impl Results {
         &self.whole
     }
 
-    /// A few figures of each gateway.
+    /// A summary with a few figures of each gateway.
     pub(crate) fn summary(&self) -> String {
         let mut table =
             Table::new(2, ["gateway", "version", "1 KB ×1 p50 ×direct", "100 KB ×1 CPU µs", "warm list ms"]);

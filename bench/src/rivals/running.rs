@@ -19,7 +19,7 @@ use crate::sandbox::{Sandbox, Server};
 
 const CLOSING_LIMIT: Duration = Duration::from_secs(3);
 
-/// Lines of stderr in an error, and how many characters of them.
+/// Number of stderr lines in an error, and of characters in them.
 const LAST_LINES: usize = 3;
 const LONGEST: usize = 400;
 
@@ -32,7 +32,7 @@ pub(crate) struct Rival {
 }
 
 impl Rival {
-    /// What to spawn, and where it will listen.
+    /// The command to spawn, and the address where it will listen.
     pub(crate) fn command(
         &self,
         transport: Transport,
@@ -44,7 +44,7 @@ impl Rival {
         Ok((command, address))
     }
 
-    /// Spawns it and opens a session, with the transport that it usually has.
+    /// Spawns it and opens a session with its usual transport.
     pub(crate) fn start<'a>(
         &'a self,
         sandbox: &Sandbox,
@@ -74,7 +74,7 @@ impl Rival {
             Transport::Stdio => (Stdio::piped(), Stdio::piped()),
             Transport::Http => (Stdio::null(), Stdio::null()),
         };
-        // A group of its own: what hangs can be ended with all that it started.
+        // A separate group, so that a process that hangs can be ended with all that it started.
         command.stdin(input).stdout(output).stderr(File::create(&stderr)?).process_group(0);
         let mut child =
             command.spawn().map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
@@ -124,7 +124,7 @@ impl Running<'_> {
         self.link.ask("tools/call", &params)
     }
 
-    /// Calls again until the call succeeds: a server may still be starting.
+    /// Repeats a call until it succeeds: a server may still be starting.
     pub(crate) fn call_until_good(
         &mut self,
         server: &str,
@@ -151,14 +151,14 @@ impl Running<'_> {
         }
     }
 
-    /// Ends the gateway's first process without a warning.
+    /// Kills the gateway's first process without a warning.
     pub(crate) fn kill(&mut self) -> Outcome<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Ends it as hosts do: by the end of stdin, or by a signal where it listens on a port.
+    /// Ends it like a host: by the end of stdin, or by a signal if it listens on a port.
     pub(crate) fn close(&mut self) -> bool {
         self.link.close();
         if self.rival.about.usual_transport() == Transport::Http {
@@ -178,7 +178,7 @@ impl Running<'_> {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// The error with the last lines that the gateway wrote.
+    /// The error with the last lines of the gateway's output.
     fn explain(&self, error: &str) -> String {
         let written = fs::read(&self.stderr).unwrap_or_default();
         let written = String::from_utf8_lossy(&written);
@@ -197,7 +197,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Text without the codes that colour it.
+/// Text without colour codes.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -208,7 +208,7 @@ fn plain(text: &str) -> String {
     plain + rest
 }
 
-/// A port that was free a moment ago: most gateways cannot choose one and say which.
+/// A port that was free a moment ago: most gateways cannot choose one and report it.
 pub(crate) fn free_address() -> Outcome<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

@@ -22,13 +22,13 @@ const CATALOG: &str = "real";
 const READY: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(20);
 
-/// So many queries, evenly taken from all sets, are put to every gateway.
+/// Number of queries, taken evenly from all sets, that every gateway gets.
 const QUERIES: usize = 200;
 
-/// For all of them.
+/// Time limit for all queries.
 const QUERYING: Duration = Duration::from_secs(120);
 
-/// `None` for a gateway without a search.
+/// Measures the search; `{"none": …}` for a gateway without one.
 pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Value> {
     let Some(search) = &rival.about.search else { return Ok(json!({ "none": "it has no search" })) };
     let all = Data::read(data)?;
@@ -74,7 +74,7 @@ pub(crate) fn measure(rival: &Rival, data: &Path, effort: Effort) -> Outcome<Val
     }))
 }
 
-/// Until two replies, a second apart, name the same tools: servers are still coming otherwise.
+/// Waits until two replies, a second apart, name the same tools: before that, servers are still being added.
 fn wait_for_all(link: &mut Link, search: &Search, query: &str, names: &[String]) -> Outcome<()> {
     let params = fill(&search.call, &[("{query}", query)], &Value::Null);
     let (began, mut last) = (Instant::now(), None);
@@ -98,7 +98,7 @@ fn servers(catalog: &Catalog, data: &Path) -> Vec<Server> {
     names.into_iter().map(|name| Server::new(name, args(name))).collect()
 }
 
-/// What each tool is called in a reply.
+/// The name of each tool in a reply.
 fn names(catalog: &Catalog, search: &Search) -> Vec<String> {
     let name = |(server, tool): &(String, plugbay_core::catalog::Tool)| {
         search.hit.replace("{server}", server).replace("{tool}", &tool.name)
@@ -111,8 +111,8 @@ fn text(reply: &Value) -> String {
     blocks.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// The tools that a reply names, in the order in which it first does. Where it names several by one word, the one that is
-/// right counts.
+/// The tools that a reply names, in the order of their first mention. If a name stands for several tools, the
+/// right one counts.
 fn ranking(reply: &str, names: &[String], is_right: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut found: Vec<(usize, u32)> =
         names.iter().zip(0..).filter_map(|(name, number)| Some((place(reply, name)?, number))).collect();
@@ -121,7 +121,7 @@ fn ranking(reply: &str, names: &[String], is_right: impl Fn(u32) -> bool) -> Vec
     found.into_iter().map(|(_, number)| number).collect()
 }
 
-/// Where a name stands that is not a part of a longer one.
+/// The position of a name that is not part of a longer one.
 fn place(reply: &str, name: &str) -> Option<usize> {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     let mut places = reply.match_indices(name).map(|(at, _)| at);

@@ -1,4 +1,4 @@
-//! Part `start`: from spawn until the list is answered, and until a call of a working server is.
+//! Part `start`: the time from the spawn until the list is answered, and until a call of a working server is.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::stub::TOOLS;
 
 const SERVERS: usize = 5;
 
-/// How long a list or a call is waited for.
+/// Time limit for a list or a call.
 const LIMIT: Duration = Duration::from_secs(12);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Situation {
         }
     }
 
-    /// How the last server behaves. With `--when` it works in the run that warms up.
+    /// The fault of the last server. With `--when` it works in the run that warms up.
     fn fault(self, when: &str) -> Vec<String> {
         let words: &[&str] = match self {
             Self::Cold | Self::Warm => &[],
@@ -48,7 +48,7 @@ impl Situation {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    /// How many of the servers ever answer.
+    /// The number of servers that ever answer.
     fn working(self) -> usize {
         if self == Self::OneSilent { SERVERS - 1 } else { SERVERS }
     }
@@ -68,7 +68,7 @@ struct Start {
     called: Option<Duration>,
 }
 
-/// A row for each situation; one that fails does not end the others.
+/// Returns a row for each situation; one that fails does not end the others.
 pub(crate) fn measure(rival: &Rival, effort: Effort) -> Outcome<Value> {
     if rival.about.servers < SERVERS {
         return Err(format!("holds at most {} server", rival.about.servers).into());
@@ -88,7 +88,7 @@ pub(crate) fn measure(rival: &Rival, effort: Effort) -> Outcome<Value> {
 fn situation_row(rival: &Rival, situation: Situation, effort: Effort) -> Outcome<Value> {
     let mut sandbox = Sandbox::new()?;
     if situation != Situation::Cold {
-        // One run in which the servers work, ended as a host ends it; then the fault sets in.
+        // One run in which the servers work, ended like a host ends it; after that the fault is active.
         let mut servers = servers(situation, &sandbox);
         servers.truncate(situation.working());
         once(rival, Situation::Warm, &sandbox, &servers)?;

@@ -1,4 +1,4 @@
-//! Part `tokens`: what a host's model reads before its first call, in o200k.
+//! Part `tokens`: the text that a host's model reads before its first call, in o200k tokens.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What search must keep to.
+//! The limits for search.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub(super) struct Bar {
 enum Limit {
     AtLeast(f64),
     AtMost(f64),
-    /// A time: printed, but never failed, because it depends on the machine and its load.
+    /// A time: printed but never failed, because it depends on the machine and its load.
     Within(f64),
 }
 
@@ -28,7 +28,7 @@ impl Bar {
         }
     }
 
-    /// It is missed, and would be on every machine.
+    /// Whether the limit is missed, regardless of the machine.
     pub(super) fn fails(&self) -> bool {
         !self.passes() && !matches!(self.limit, Limit::Within(_))
     }
@@ -57,7 +57,7 @@ pub(super) fn render(bars: &[Bar]) -> String {
     format!("bars: {passed} of {} pass\n{}", bars.len(), table.render())
 }
 
-/// By set: at least so much recall at 1 and at 5.
+/// Least recall at 1 and at 5, by set.
 const RECALL: [(&str, Option<f64>, f64); 5] = [
     ("real/hand", Some(0.66), 0.90),
     ("metatool/single", None, 0.72),
@@ -65,15 +65,15 @@ const RECALL: [(&str, Option<f64>, f64); 5] = [
     ("sealtools/in", None, 0.90),
     ("real+distractors/hand", None, 0.70),
 ];
-/// In tokens: what stands in every conversation, and the median reply.
+/// Limits in tokens: for the text in every conversation, and for the median reply.
 const LISTING: f64 = 260.0;
 const REPLY: f64 = 220.0;
-/// The share of what mcpzip needs to find and call a tool.
+/// The limit for the tokens to find and call a tool, as a share of mcpzip's.
 const OF_SEED: f64 = 0.48;
-/// By catalog: processor time of a query in µs, and of the index in ms.
+/// Limits by catalog: processor time of a query in µs, and of the index in ms.
 const TIMES: [(&str, f64, f64); 2] = [("real", 50.0, 60.0), ("real+distractors", 250.0, 600.0)];
 
-/// What was left out of a run is not judged.
+/// The limits with their figures. Parts that were left out of a run are not judged.
 pub(super) fn judge(results: &Results) -> Vec<Bar> {
     let quality = |set: &str| {
         let mut rows = results.rows.iter().filter(|row| row.embeddings);
@@ -105,7 +105,7 @@ pub(super) fn judge(results: &Results) -> Vec<Bar> {
     bars
 }
 
-/// What a model reads and writes to find and call one tool, as a share of the same through mcpzip.
+/// The tokens that a model reads and writes to find and call one tool, as a share of those with mcpzip.
 pub(super) fn of_seed(listing: usize, quality: &Quality) -> f64 {
     (float(listing) + quality.use_tokens) / (seed::LISTING + quality.seed_tokens)
 }

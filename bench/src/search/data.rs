@@ -17,7 +17,7 @@ use crate::Outcome;
 
 /// The folders that have queries, smallest catalog first.
 const FOLDERS: [&str; 4] = ["metatool", "bfcl", "real", "sealtools"];
-/// Tools without queries, to be lost among.
+/// A catalog of tools without queries, among which the right ones must be found.
 const DISTRACTORS: &str = "toucan-catalog.jsonl.gz";
 
 pub(crate) struct Data {
@@ -26,7 +26,7 @@ pub(crate) struct Data {
 
 pub(crate) struct Catalog {
     pub(crate) name: String,
-    /// Each with its server.
+    /// The tools, each with its server.
     pub(crate) tools: Vec<(String, Tool)>,
     pub(crate) sets: Vec<Set>,
 }
@@ -40,10 +40,10 @@ pub(crate) struct Set {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) text: String,
-    /// Tools by their numbers; any tool of a group satisfies it.
+    /// Groups of tools by their numbers; any tool of a group satisfies it.
     pub(crate) gold: Vec<Vec<u32>>,
     pub(crate) mode: Mode,
-    /// That of its text; of a mistyped query, that of the query as it was meant.
+    /// The half of its text; for a mistyped query, that of the original query.
     pub(crate) half: Half,
 }
 
@@ -53,11 +53,11 @@ impl Query {
     }
 }
 
-/// What satisfies a query.
+/// The condition for a query to be satisfied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
-    /// Each group counts.
+    /// Each group counts separately.
     All,
     /// One group is enough.
     Any,
@@ -83,7 +83,7 @@ struct QueryLine {
 }
 
 impl Data {
-    /// What is there of the known folders; each may be missing.
+    /// The data in the known folders; each may be missing.
     pub(crate) fn read(folder: &Path) -> Outcome<Self> {
         let mut catalogs = Vec::new();
         for name in FOLDERS.iter().filter(|name| folder.join(name).is_dir()) {
@@ -104,7 +104,7 @@ impl Data {
         Ok(Self { catalogs })
     }
 
-    /// The largest catalog, again and again under other servers' names until it has so many tools.
+    /// The largest catalog, repeated under other servers' names until it has this many tools.
     pub(crate) fn of_size(&self, wanted: usize) -> Option<Catalog> {
         let largest = self.catalogs.iter().max_by_key(|catalog| catalog.tools.len())?;
         let again = (0..).flat_map(|time| {
@@ -156,7 +156,7 @@ fn read_tools(text: &str) -> Outcome<Vec<(String, String, Tool)>> {
 fn read_queries(text: &str, numbers: &HashMap<&str, u32>) -> Outcome<Vec<Query>> {
     let query = |line: &str| -> Outcome<Query> {
         let line: QueryLine = serde_json::from_str(line)?;
-        // A tool that the catalog does not have cannot be found: its group stays, and may be empty.
+        // A tool that is not in the catalog cannot be found: its group stays, and may be empty.
         let group =
             |ids: &Vec<String>| ids.iter().filter_map(|id| numbers.get(id.as_str()).copied()).collect();
         Ok(Query::new(&line.query, line.gold.iter().map(group).collect(), line.mode))

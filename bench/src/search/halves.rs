@@ -7,31 +7,31 @@ use plugbay_core::search::{Engine, Hit, reply::FURTHER};
 use super::data::{Catalog, Query, Set};
 use super::metrics::recall;
 
-/// As many hits as a reply shows.
+/// Number of hits in a reply.
 const SHOWN: usize = 5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Half {
-    /// For choosing thresholds.
+    /// The half for choosing thresholds.
     Fit,
-    /// For figures.
+    /// The half for figures.
     Held,
 }
 
 impl Half {
-    /// By the text of the query alone, so a query is in the same half of every catalog.
+    /// The half of a query, by its text alone, so that it is in the same half for every catalog.
     pub(super) fn of(query: &str) -> Self {
         if hash(query).count_ones().is_multiple_of(2) { Self::Fit } else { Self::Held }
     }
 }
 
-/// FNV-1a.
+/// The FNV-1a hash.
 pub(super) fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// What the engine did on one half of a set.
+/// The engine's figures on one half of a set.
 #[derive(Debug)]
 pub(super) struct HalfRow {
     pub(super) set: String,
@@ -45,14 +45,14 @@ pub(super) struct HalfRow {
 pub(super) struct Figures {
     pub(super) first: f64,
     pub(super) fifth: f64,
-    /// The same with the names that stand behind hits that fit badly.
+    /// The same, including the names that follow hits that fit badly.
     pub(super) named: f64,
-    /// How often a schema is sent, and how often it is the right one, then.
+    /// How often a schema is sent, and how often it is then the right one.
     pub(super) clear: f64,
     pub(super) clear_right: f64,
-    /// How often there are hits at all.
+    /// How often there are any hits.
     pub(super) hits: f64,
-    /// How often there are hits, and the reply says that none fits well.
+    /// How often there are hits, but the reply says that none fits well.
     pub(super) poor: f64,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn row(catalog: &str, engine: &Engine, tools: usize, set: &Set, half:
 }
 
 impl Figures {
-    /// The figures of queries that some tool serves, in the order of their columns.
+    /// The figures of queries that some tool serves, in the order of the columns.
     pub(super) fn served(&self) -> [f64; 7] {
         [self.first, self.fifth, self.named, self.clear, self.clear_right, 1.0 - self.hits, self.poor]
     }
@@ -101,7 +101,8 @@ fn figures(engine: &Engine, queries: &[&Query]) -> Figures {
     }
 }
 
-/// The queries of the half `fit` that find none of their tools, with what they find instead. Those of the other half stay unseen.
+/// The queries in the half `fit` that find none of their tools, with their hits. Those of the other half stay
+/// unseen.
 pub(super) fn misses(catalog: &Catalog, engine: &Engine, set: &Set) -> String {
     let mut text = String::new();
     for query in set.queries.iter().filter(|query| query.half == Half::Fit) {

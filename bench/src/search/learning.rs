@@ -1,4 +1,5 @@
-//! The learning curve: what remembered queries are worth. Tools are taught with queries of one half and asked with those of the other.
+//! The learning curve: the value of remembered queries. Tools learn queries of one half, and are searched
+//! with the other half.
 
 use std::collections::HashMap;
 
@@ -8,13 +9,14 @@ use super::data::{Query, Set};
 use super::halves::Half;
 use super::metrics::recall;
 
-/// So many queries of a tool are remembered.
+/// The numbers of queries that are remembered per tool.
 pub(super) const TAUGHT: [usize; 4] = [0, 1, 3, 10];
 const SHOWN: usize = 5;
-/// A set with fewer queries whose tools can be taught says nothing.
+/// Least number of usable queries in a set; fewer prove nothing.
 const FEWEST: usize = 20;
 
-/// Recall at 1 and at 5 by how many queries were remembered of each tool, over the queries whose tools were taught any.
+/// Recall at 1 and at 5 by the number of queries remembered per tool, over the queries of tools that have
+/// learned some.
 #[derive(Debug)]
 pub(super) struct Curve {
     pub(super) set: String,
@@ -22,7 +24,7 @@ pub(super) struct Curve {
     pub(super) recall: [(f64, f64); TAUGHT.len()],
 }
 
-/// `None` if hardly a tool has queries in both halves.
+/// The curve of a set; `None` if hardly any tool has queries in both halves.
 pub(super) fn curve(catalog: &str, engine: &Engine, set: &Set) -> Option<Curve> {
     let mut lessons: HashMap<u32, Vec<Vec<String>>> = HashMap::new();
     for query in set.queries.iter().filter(|query| query.half == Half::Fit) {
@@ -41,7 +43,7 @@ pub(super) fn curve(catalog: &str, engine: &Engine, set: &Set) -> Option<Curve> 
     Some(Curve { set: format!("{catalog}/{}", set.name), queries: asked.len(), recall })
 }
 
-/// The tool that a user would call: the first right one, if one is enough.
+/// The tool that a user would call: if one is enough, the first right one.
 fn tool_of(query: &Query) -> Option<u32> {
     match &query.gold[..] {
         [only] => only.first().copied(),
@@ -49,7 +51,7 @@ fn tool_of(query: &Query) -> Option<u32> {
     }
 }
 
-/// The tools that were called after each word, with how often.
+/// The tools that were called after each word, with their counts.
 type Memory = HashMap<String, HashMap<u32, f32>>;
 
 fn memory(lessons: &HashMap<u32, Vec<Vec<String>>>, taught: usize) -> Memory {

@@ -1,4 +1,4 @@
-//! How good a ranking is, and how large the reply that shows it.
+//! The quality of a ranking, and the size of the reply that shows it.
 
 use plugbay_core::catalog::Tool;
 use plugbay_core::search::{
@@ -11,13 +11,13 @@ use super::data::{Catalog, Mode, Query};
 use super::siblings;
 use crate::stats::median;
 
-/// The ranks at which recall is taken.
+/// The ranks at which recall is measured.
 pub(super) const DEPTHS: [usize; 4] = [1, 3, 5, 10];
 const DEEPEST: usize = 10;
-/// As many hits as a reply shows.
+/// Number of hits in a reply.
 const SHOWN: usize = 5;
 
-/// What mcpzip 0.1 costs on the same catalog, as it was measured: of its replies to a search the least.
+/// The cost of mcpzip 0.1 on the same catalog, as measured; for its search replies, the lowest cost.
 pub(super) mod seed {
     pub(crate) const LISTING: f64 = 293.0;
     pub(crate) const SEARCH: f64 = 343.0;
@@ -31,16 +31,16 @@ pub(super) struct Quality {
     pub(super) recall: [f64; DEPTHS.len()],
     pub(super) mrr: f64,
     pub(super) ndcg: f64,
-    /// How often the first hit is taken to be clearly right, and how often it is, then.
+    /// How often the first hit is considered clearly right, and how often it then is.
     pub(super) clear: f64,
     pub(super) clear_right: f64,
-    /// Of a reply of five hits, in o200k: the median, and the median of lines alone.
+    /// The o200k tokens of a reply with five hits: the median, and the median of its lines alone.
     pub(super) tokens: f64,
     pub(super) line_tokens: f64,
-    /// Of finding and calling the right tool, beside the listing; and what mcpzip needs for it.
+    /// The tokens for finding and calling the right tool, without the listing; and those with mcpzip.
     pub(super) use_tokens: f64,
     pub(super) seed_tokens: f64,
-    /// How often two lines of a reply say the same purpose: as tools say it, and as the reply does.
+    /// How often two lines of a reply have the same purpose: in the tools' own words, and in the reply's.
     pub(super) alike: f64,
     pub(super) alike_told: f64,
     /// How often three of the shown tools are copies of one: same name, description and schema.
@@ -91,8 +91,8 @@ pub(super) fn quality(engine: &Engine, catalog: &Catalog, queries: &[Query]) -> 
     }
 }
 
-/// The calls that a model writes and the replies that it reads until the right tool is called: here a search and
-/// the call, in mcpzip a search, a description and the call.
+/// The calls that a model writes and the replies that it reads until the right tool is called: here a search
+/// and the call; in mcpzip a search, a description and the call.
 fn use_of(catalog: &Catalog, query: &Query, reply: f64) -> (f64, f64) {
     let right = query.gold.iter().flatten().next();
     let name = right.map(|tool| exposed(&catalog.tools[*tool as usize])).unwrap_or_default();
@@ -120,12 +120,12 @@ pub(super) fn exposed((server, tool): &(String, Tool)) -> String {
     format!("{}__{}", server.replace(' ', "-"), tool.name)
 }
 
-/// In o200k.
+/// The number of o200k tokens.
 pub(crate) fn tokens(text: &str) -> usize {
     tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len()
 }
 
-/// The share of the groups that the first `depth` satisfy.
+/// The share of the groups that the first `depth` tools satisfy.
 pub(crate) fn recall(ranking: &[u32], query: &Query, depth: usize) -> f64 {
     let seen = &ranking[..depth.min(ranking.len())];
     let satisfied = |group: &&Vec<u32>| group.iter().any(|tool| seen.contains(tool));
@@ -136,13 +136,13 @@ pub(crate) fn recall(ranking: &[u32], query: &Query, depth: usize) -> f64 {
     }
 }
 
-/// One over the rank of the first tool that is right for anything.
+/// One divided by the rank of the first right tool.
 fn reciprocal_rank(ranking: &[u32], query: &Query) -> f64 {
     let right = |tool: &u32| query.gold.iter().any(|group| group.contains(tool));
     ranking.iter().position(right).map_or(0.0, |at| 1.0 / float(at + 1))
 }
 
-/// Normalised discounted cumulative gain: a group counts once, less the later it is satisfied.
+/// Normalised discounted cumulative gain: each group counts once, and less the later it is satisfied.
 fn ndcg(ranking: &[u32], query: &Query, depth: usize) -> f64 {
     let mut open: Vec<&Vec<u32>> = query.gold.iter().collect();
     let mut gain = 0.0;
@@ -201,7 +201,7 @@ mod tests {
         let close = |ranking: &[u32], expected: f64| (ndcg(ranking, &query, 5) - expected).abs() < 1e-9;
         assert!(close(&[3, 1], 1.0) && close(&[2, 3, 1], 1.0));
         let ideal = 1.0 + 1.0 / 3f64.log2();
-        // A second tool of the same group is no further gain.
+        // A second tool of the same group adds nothing.
         assert!(close(&[1, 2], 1.0 / ideal));
         assert!(close(&[9, 1, 3], (1.0 / 3f64.log2() + 0.5) / ideal));
         assert!(close(&[9, 9, 9, 9, 9, 1], 0.0));

@@ -1,4 +1,4 @@
-//! What a model is asked to rank: whether the right tool is in the prompt, and how long that is.
+//! The prompts for a ranking model: whether the right tool is in the prompt, and its length.
 
 use std::collections::HashSet;
 
@@ -10,19 +10,19 @@ use super::data::{Catalog, Query, Set};
 use super::metrics::{exposed, recall, tokens};
 use crate::stats::median;
 
-/// As many names as a search asks the model for.
+/// Number of names that a search asks the model for.
 const LIMIT: usize = 5;
-/// So many of the likeliest tools are shown, and no others; `None` is the prompt that plugbay sends.
+/// Numbers of likeliest tools in the prompt; `None` is the prompt that plugbay sends.
 const SHOWN: [Option<usize>; 5] = [Some(10), Some(20), Some(40), Some(80), None];
 
-/// What a set of queries makes of one kind of prompt.
+/// The figures of one kind of prompt for a set of queries.
 pub(super) struct Asked {
     pub(super) set: String,
     pub(super) queries: usize,
     pub(super) shown: Option<usize>,
-    /// R@1 of a model that always names a right tool, if the prompt has one.
+    /// R@1 of a model that always names a right tool, if the prompt contains one.
     pub(super) ceiling: f64,
-    /// Of the whole prompt, in o200k.
+    /// The o200k tokens of the whole prompt.
     pub(super) median: f64,
     pub(super) longest: usize,
 }
@@ -72,7 +72,7 @@ fn ask(
     (recall(&ranked, query, 1), size(&prompt))
 }
 
-/// The answer of a model that knows the right tools: those that the prompt shows.
+/// The answer of a model that knows the right tools: those that are in the prompt.
 fn scripted(prompt: &Prompt, names: &[String], query: &Query) -> String {
     let text = text(prompt);
     let listed: HashSet<&str> = text.lines().map(|line| line.split('(').next().unwrap_or_default()).collect();

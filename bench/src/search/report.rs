@@ -67,7 +67,7 @@ pub(super) fn text(results: &Results) -> String {
     )
 }
 
-/// One half of each set.
+/// The table of one half of each set.
 pub(super) fn halves(results: &Results) -> String {
     let mut served = Table::new(
         1,
@@ -91,7 +91,7 @@ pub(super) fn halves(results: &Results) -> String {
     format!("{}\nqueries that no tool serves\n{}{curves}", served.render(), unserved.render())
 }
 
-/// The page that the documentation has of it.
+/// The page for the documentation.
 pub(super) fn markdown(results: &Results) -> String {
     let mut page = format!(
         "# How well search finds\n\nMade by `cargo run --release -p plugbay-bench -- search --markdown`. Recall and \
@@ -162,7 +162,7 @@ fn halves_markdown(results: &Results) -> String {
     page
 }
 
-/// How often lines of a reply say the same.
+/// How often lines of a reply say the same thing.
 fn siblings_markdown(results: &Results) -> String {
     let mut page = "\n\nSiblings: how often two of the five tools have the same purpose as they say it, and how often two lines of the \
         reply still say the same; how often three of the tools are copies of one on several servers.\n\n\
@@ -176,7 +176,7 @@ fn siblings_markdown(results: &Results) -> String {
     page
 }
 
-/// What a model is asked to rank.
+/// The prompts for a ranking model.
 fn ranker_markdown(results: &Results) -> String {
     let mut page = "\n\nA model as ranker: R@1 if it always names a right tool that its prompt has, and the prompt's tokens, system prompt \
         included. *Shown*: so many of the likeliest tools; *as sent*: the prompt that plugbay sends.\n\n\

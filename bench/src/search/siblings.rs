@@ -1,4 +1,4 @@
-//! Whether a model can tell the lines of a reply apart by more than their names.
+//! Whether a model can distinguish the lines of a reply by more than their names.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -8,18 +8,18 @@ use plugbay_core::signature::Signature;
 
 use super::data::Catalog;
 
-/// Two of the tools have the same purpose, as they say it themselves.
+/// Whether two of the tools have the same purpose in their own words.
 pub(super) fn say_the_same(catalog: &Catalog, hits: &[Hit]) -> bool {
     let purpose = |hit: &Hit| Signature::of("", &catalog.tools[hit.tool as usize].1).purpose;
     has_two(hits.iter().map(purpose).filter(|purpose| !purpose.is_empty()))
 }
 
-/// Two lines of a reply end with the same purpose.
+/// Whether two lines of a reply end with the same purpose.
 pub(super) fn are_told_the_same(reply: &str) -> bool {
     has_two(reply.lines().filter_map(|line| line.split_once(") - ")).map(|(_, purpose)| purpose))
 }
 
-/// Three of the tools have the same name, description and schema.
+/// Whether three of the tools have the same name, description and schema.
 pub(super) fn are_copies(catalog: &Catalog, hits: &[Hit]) -> bool {
     let definition = |hit: &Hit| {
         let tool = &catalog.tools[hit.tool as usize].1;

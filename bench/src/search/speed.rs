@@ -1,4 +1,4 @@
-//! What searching costs: processor time and memory, on one thread.
+//! The cost of searching: processor time and memory, on one thread.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::data::Query;
 use crate::Outcome;
 use crate::stats::{median, micros, millis};
 
-/// As many hits as a host asks for.
+/// Number of hits that a host asks for.
 const LIMIT: usize = 5;
 
 pub(super) struct Cost {
-    /// Mean over the queries, median over the passes.
+    /// The mean over the queries; the median over the passes.
     pub(super) query_us: f64,
-    /// The costliest query.
+    /// The most expensive query.
     pub(super) worst_us: f64,
     pub(super) build_ms: f64,
     pub(super) bytes: usize,
 }
 
-/// What the embedding table costs, once.
+/// The one-time cost of the embedding table.
 pub(super) struct Load {
     pub(super) ms: f64,
     pub(super) bytes: usize,
@@ -33,7 +33,7 @@ pub(super) fn measure(engine: &Engine, build: impl Fn() -> Engine, queries: &[&Q
         if quick { (3, 2, Duration::from_millis(20)) } else { (7, 7, Duration::from_millis(150)) };
     let query_us = (0..passes).map(|_| pass(engine, queries, least));
     let worst = queries.iter().map(|query| {
-        // The least of a few runs: an interruption is not the query's cost.
+        // The minimum of a few runs, because an interruption is not the query's cost.
         let run = || cpu(|| drop(black_box(engine.search(&query.text, LIMIT, None))));
         (0..3).map(|_| run()).min().unwrap_or_default()
     });
@@ -54,7 +54,7 @@ pub(super) fn load(bytes: &'static [u8]) -> Outcome<(EmbeddingTable, Load)> {
     Ok((table, load))
 }
 
-/// All queries, again and again until it can be measured; microseconds for one.
+/// Runs all queries repeatedly until the time is measurable; returns microseconds per query.
 fn pass(engine: &Engine, queries: &[&Query], least: Duration) -> f64 {
     let (mut spent, mut count) = (Duration::ZERO, 0u32);
     while spent < least && !queries.is_empty() {
@@ -68,7 +68,7 @@ fn pass(engine: &Engine, queries: &[&Query], least: Duration) -> f64 {
     micros(spent) / f64::from(count.max(1))
 }
 
-/// The processor time that something takes, whatever else the machine does.
+/// The processor time of some work, whatever else the machine does.
 fn cpu(work: impl FnOnce()) -> Duration {
     let before = now();
     work();

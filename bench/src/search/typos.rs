@@ -2,14 +2,14 @@
 
 use super::halves::hash;
 
-/// Words of fewer letters are not mistyped: hardly anything of them would be left.
+/// Words with fewer letters are not mistyped, because hardly anything of them would be left.
 const SHORTEST: usize = 4;
-/// From this length on, every other word has two mistakes.
+/// From this length on, every other word gets two mistakes.
 const LONG: usize = 8;
-/// Keys side by side.
+/// Neighbouring keys.
 const ROWS: [&str; 3] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
 
-/// A query with a mistake in one of its words, another one in each sample; `None` if it has no word to mistype.
+/// A query with a mistake in one word, which differs in each sample; `None` if it has no suitable word.
 pub(super) fn mistyped(query: &str, sample: u64) -> Option<String> {
     let is_word = |word: &&str| word.len() >= SHORTEST && word.bytes().all(|byte| byte.is_ascii_lowercase());
     let words: Vec<&str> = query.split(' ').filter(is_word).collect();
@@ -26,7 +26,7 @@ pub(super) fn mistyped(query: &str, sample: u64) -> Option<String> {
     Some(replaced.collect::<Vec<_>>().join(" ")).filter(|text| text != query)
 }
 
-/// The first letter is mostly right.
+/// A mistake in a word. The first letter is mostly right.
 fn mistake(word: &str, dice: &mut Dice) -> String {
     let mut letters: Vec<char> = word.chars().collect();
     let first = usize::from(dice.below(10) > 0);
@@ -53,7 +53,7 @@ fn beside(letter: char, dice: &mut Dice) -> char {
     char::from(row[other])
 }
 
-/// Numbers that look random.
+/// Pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,5 @@
-//! Queries written for this project, over the catalog `real`: everyday words, literals, compounds, typos, and what no tool serves.
+//! Queries written for this project, for the catalog `real`: everyday words, literals, compounds, typos, and
+//! unserved ones.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +8,7 @@ use super::data::{Catalog, Mode, Query, Set};
 use super::halves::Half;
 use super::typos::mistyped;
 
-/// A query, then the tools of which any is right.
+/// The sets. Each line has a query, then the tools, any of which is right.
 const SETS: [(&str, &str); 8] = [
     ("everyday", include_str!("../../queries/everyday.txt")),
     ("everyday-2", include_str!("../../queries/everyday-2.txt")),
@@ -18,18 +19,18 @@ const SETS: [(&str, &str); 8] = [
     ("literals", include_str!("../../queries/literals.txt")),
     ("compounds", include_str!("../../queries/compounds.txt")),
 ];
-/// The sets that no threshold and no list was fitted on: all of them is held out.
+/// The sets on which no threshold and no list was fitted: all of their queries are held out.
 const BLIND: [&str; 3] = ["everyday-3", "everyday-4", "everyday-6"];
-/// The set that was written for choosing lists and weights: none of it is held out.
+/// The set that was written for choosing lists and weights: none of its queries is held out.
 const FOR_FITTING: &str = "everyday-5";
-/// So many times each query is mistyped: once in the set `typos`, the other times in `typos-more`.
+/// How many times each query is mistyped: once for the set `typos`, the other times for `typos-more`.
 const SAMPLES: u64 = 6;
-/// Queries that no tool serves, and those that a tool seems to.
+/// The sets of queries that no tool serves, and of those that only seem to have a tool.
 const UNSERVED: [(&str, &str); 2] = [
     ("nothing", include_str!("../../queries/nothing.txt")),
     ("near", include_str!("../../queries/near.txt")),
 ];
-/// The servers that a user of everyday words may have, and no others.
+/// The only servers of a user with everyday words.
 const FEW: [&str; 12] = [
     "filesystem",
     "git",
@@ -45,7 +46,7 @@ const FEW: [&str; 12] = [
     "gmail",
 ];
 
-/// The sets over a catalog that has the tools of `real` first.
+/// The sets for a catalog that begins with the tools of `real`.
 pub(super) fn sets(catalog: &Catalog) -> Vec<Set> {
     let mut ids: HashMap<String, u32> = HashMap::new();
     for ((server, tool), at) in catalog.tools.iter().zip(0..) {
@@ -79,7 +80,7 @@ pub(super) fn few(real: &Catalog) -> Catalog {
     Catalog { name: "few".to_owned(), tools, sets: Vec::new() }
 }
 
-/// Each query with a mistyped word; those without a word to mistype are left out.
+/// Each query with a mistyped word; those without a suitable word are left out.
 fn typos(name: &str, clean: &Set, samples: Range<u64>) -> Set {
     let all = samples.flat_map(|sample| clean.queries.iter().map(move |query| (sample, query)));
     let mistype = |(sample, query): (u64, &Query)| {
@@ -88,7 +89,7 @@ fn typos(name: &str, clean: &Set, samples: Range<u64>) -> Set {
     Set { name: name.to_owned(), queries: all.filter_map(mistype).collect() }
 }
 
-/// Queries whose tools the catalog does not have are left out.
+/// The queries of a set. Those whose tools are not in the catalog are left out.
 fn read(name: &str, text: &str, ids: &HashMap<String, u32>) -> Set {
     let query = |line: &str| {
         let (text, tools) = line.split_once(" | ")?;

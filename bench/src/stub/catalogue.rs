@@ -1,10 +1,10 @@
-//! Tools in any number, as long and as varied as those of real servers: the same for the same server.
+//! Any number of tools, as long and as varied as those of real servers; always the same for the same server.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-/// The tool that makes the server list one tool more.
+/// The tool that makes the server list one more tool.
 pub(crate) const CHANGE_TOOL: &str = "change_list";
 
 const VERBS: [&str; 24] = [
@@ -61,7 +61,7 @@ const SYLLABLES: [&str; 20] = [
     "ta", "ri", "mo", "nel", "sor", "vi", "pra", "kel", "dan", "lu", "ben", "fos", "gra", "hin", "jo",
     "quen", "sti", "wal", "xe", "zor",
 ];
-/// Words beside those above; most stand in few tools.
+/// Number of further words; most of them are in few tools.
 const RARE: u64 = 12_000;
 
 /// The definitions of a server's tools. `more` counts the changes of its list so far.
@@ -82,7 +82,7 @@ pub(super) fn list(server: u64, count: usize, more: usize) -> Value {
     tools.chain([change]).chain(added).collect()
 }
 
-/// The name of the tool that a change adds. No other tool has its words.
+/// The name of the tool that a change adds. No other tool contains its words.
 pub(crate) fn added(server: u64, number: usize) -> String {
     format!("addendum{server}x{number}")
 }
@@ -137,7 +137,7 @@ fn sentence(dice: &mut Dice, words: u64) -> String {
     text + "."
 }
 
-/// Numbers that look like chance and are always the same.
+/// Pseudo-random numbers that are always the same.
 struct Dice(u64);
 
 impl Dice {
@@ -157,7 +157,7 @@ impl Dice {
         usize::try_from(at).ok().and_then(|at| words.get(at)).copied().unwrap_or_default()
     }
 
-    /// One of many words. Some of them are frequent, as in any language.
+    /// One of many words, some of which are frequent, as in any language.
     fn rare(&mut self) -> String {
         let (a, b) = (self.below(RARE), self.below(RARE));
         let mut rest = a * b / RARE * (a.min(b) + 1) / RARE;

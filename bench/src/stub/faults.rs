@@ -1,4 +1,4 @@
-//! The faults that the stub can have, for the part of `rivals` that looks at what gateways do then.
+//! The faults of the stub, for the part of `rivals` that tests how gateways react to them.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::answer::envelope;
 use crate::pump::unbuffered;
 
-/// The stub's process ends in the middle of a call of this tool.
+/// A call of this tool ends the stub's process.
 pub(crate) const CRASH_TOOL: &str = "crash";
 /// A call of this tool is never answered.
 pub(crate) const HANG_TOOL: &str = "hang";
@@ -20,18 +20,18 @@ pub(crate) const HANG_TOOL: &str = "hang";
 pub(crate) const WAIT_TOOL: &str = "wait";
 pub(crate) const WAIT: Duration = Duration::from_millis(50);
 
-/// Long enough to be found as an orphan, short enough to leave no trace of a run.
+/// Long enough to be found as an orphan, but short enough to leave nothing behind after a run.
 const STAY: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Faults {
-    /// Lists [`CRASH_TOOL`], [`HANG_TOOL`] and [`WAIT_TOOL`].
+    /// Whether [`CRASH_TOOL`], [`HANG_TOOL`] and [`WAIT_TOOL`] are listed.
     pub(super) tools: bool,
-    /// Writes lines that are no messages between the messages.
+    /// Whether lines that are not messages are written between the messages.
     pub(super) garbage: bool,
-    /// Lives on when stdin has ended.
+    /// Whether the process stays alive after the end of stdin.
     pub(super) stay: bool,
-    /// Where the methods that came are noted.
+    /// The file to which received methods are written.
     pub(super) log: Option<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn strikes(id: &str, params: Option<&RawValue>) -> bool {
     }
 }
 
-/// One write for the whole line, so that it does not mix with others.
+/// Writes the whole line at once, so that it does not mix with others.
 fn answer_later(id: &str) {
     thread::sleep(WAIT);
     let result = r#"{"content":[{"type":"text","text":"waited"}]}"#;

@@ -1,4 +1,4 @@
-//! The stub over HTTP: JSON answers, no sessions, a thread for each connection.
+//! The stub over HTTP: JSON answers, no sessions, one thread per connection.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -8,17 +8,17 @@ use crate::http::Incoming;
 use crate::stub::{Options, Stub};
 use crate::{Outcome, output};
 
-/// Up to here head and body are one write; beyond, copying costs more than a system call.
+/// Up to this size head and body are one write; above it, copying costs more than a system call.
 const ONE_WRITE: usize = 32 * 1024;
 
-/// For ever; the driver ends us.
+/// Serves for ever; the driver ends us.
 pub(crate) fn serve(address: &str, options: &Options) -> Outcome<()> {
     let listener = TcpListener::bind(address)?;
     output::progress(&format!("listening on http://{}/mcp", listener.local_addr()?));
     for stream in listener.incoming() {
         let (stream, stub) = (stream?, Stub::new(options)?);
         thread::spawn(move || {
-            // A client that has gone needs no error.
+            // It is no error if the client is gone.
             let _ = converse(stream, stub);
         });
     }

@@ -1,4 +1,5 @@
-//! An answer in one buffer, into which the id is written in place: one write sends it, nothing is copied.
+//! An answer in one buffer, into which the id is written in place: it is sent by one write and without
+//! copying.
 
 use crate::payload::{IdPlace, Kind, Payload};
 
@@ -6,9 +7,9 @@ use crate::payload::{IdPlace, Kind, Payload};
 const ROOM: usize = 128;
 
 pub(crate) enum Prebuilt {
-    /// The buffer is room up to `after_start`, then all that follows the id.
+    /// The buffer has free room up to `after_start`, then everything after the id.
     IdFirst { before: Vec<u8>, buffer: Vec<u8>, after_start: usize },
-    /// The buffer is all that precedes the id, up to `before_end`.
+    /// The buffer has everything before the id, up to `before_end`.
     IdLast { buffer: Vec<u8>, before_end: usize, after: Vec<u8> },
 }
 
@@ -24,7 +25,7 @@ impl Prebuilt {
         }
     }
 
-    /// The whole line.
+    /// The whole line with this id.
     pub(crate) fn with(&mut self, id: &str) -> &[u8] {
         match self {
             Self::IdFirst { before, buffer, after_start } => {

@@ -9,11 +9,11 @@ use crate::Outcome;
 use crate::payload::Kind;
 use crate::stub::{CRASH_TOOL, HANG_TOOL, TOOLS, WAIT_TOOL};
 
-/// A tool with an input schema as large and as varied as real servers write them.
+/// A tool with an input schema as large and as varied as in real servers.
 pub(crate) const LEDGER_TOOL: &str = "search_ledger";
 
-/// The first tools answer, the others have definitions of a usual length. `ledger` adds [`LEDGER_TOOL`]
-/// to those that answer, `faults` two that never do.
+/// The tools. The first ones answer, the others have definitions of typical length. `ledger` adds
+/// [`LEDGER_TOOL`] to those that answer, `faults` two that never do.
 pub(super) fn list(count: usize, ledger: bool, faults: bool) -> Value {
     let fetching = Kind::ALL.map(|kind| tool(kind.tool(), "Answers with a payload of the size asked for."));
     let never = [CRASH_TOOL, HANG_TOOL, WAIT_TOOL].map(|name| tool(name, "Has a fault."));
@@ -30,12 +30,12 @@ pub(super) fn list(count: usize, ledger: bool, faults: bool) -> Value {
     answering.into_iter().chain(others).take(count).collect()
 }
 
-/// All tools that answer, and as many others as a stub usually has.
+/// All tools that answer, and the usual number of others.
 pub(crate) fn definitions() -> Value {
     list(TOOLS, true, false)
 }
 
-/// The tools of `server` in a catalog, a tool to a line.
+/// The tools of `server` in a catalog, one per line.
 pub(super) fn of_catalog(file: &Path, server: &str) -> Outcome<Value> {
     let mut tools = Vec::new();
     for line in fs::read_to_string(file)?.lines() {

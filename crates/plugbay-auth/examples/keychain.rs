@@ -1,4 +1,4 @@
-//! Uses the keychain of the system as plugbay does, for `tests-e2e/keychain.sh`.
+//! Uses the system's keychain like plugbay, for `tests-e2e/keychain.sh`.
 //!
 //! Usage: keychain find | check | put ENTRY | get ENTRY | remove ENTRY | load FOLDER | save FOLDER auto|keychain|file
 //!
@@ -16,11 +16,11 @@ use plugbay_core::credentials::Placement;
 use tokio::task::spawn_blocking;
 
 fn main() -> ExitCode {
-    // As in plugbay: a runtime with one thread, and calls beside it.
+    // As in plugbay: a runtime with one thread, and calls from other threads.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let ended = runtime.block_on(async {
         let beside = spawn_blocking(run).await.expect("it does not panic");
-        // Also a call in its midst must not panic.
+        // A call from inside the runtime must not panic either.
         let _ = SystemKeychain::find(&bus());
         beside
     });

@@ -1,33 +1,35 @@
-//! Which addresses an authorization server may have: metadata comes from outside, and must not lead inside.
+//! The addresses that an authorization server may have: metadata comes from outside, and must not point to
+//! internal hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// Where an address is.
+/// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Public,
-    /// A network that is not reached from outside.
+    /// A network that cannot be reached from outside.
     Private,
     /// This machine.
     Loopback,
-    /// Link-local addresses, where clouds serve credentials, and all that no server has.
+    /// Link-local addresses, where clouds serve credentials, and all addresses that no server has.
     Forbidden,
 }
 
-/// What the user's own configuration allows: the address of the MCP server tells which network is meant.
+/// The addresses that the user's own configuration allows. The address of the MCP server shows which network
+/// is meant.
 #[derive(Debug, Clone)]
 pub struct AddressPolicy {
-    /// The host of the MCP server, which the user has chosen: it may be anywhere.
+    /// The host of the MCP server, which may be anywhere because the user has chosen it.
     own: Option<Host<String>>,
-    /// The MCP server is on this machine, and so its authorization server may be.
+    /// Whether the MCP server is on this machine, so that its authorization server may be too.
     loopback: bool,
-    /// The user said that authorization servers are in a private network.
+    /// Whether the user has allowed authorization servers in a private network.
     private: bool,
 }
 
-/// Why a request is not made.
+/// The reason why a request is not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
     #[error("its address does not begin with https://")]
@@ -49,7 +51,8 @@ impl AddressPolicy {
         Self { own, loopback, private: private || in_private }
     }
 
-    /// Whether a URL may be requested, as far as it tells. The addresses of a name are checked when it is resolved.
+    /// Whether a URL may be requested, judging by the URL alone. The addresses of a name are checked when it
+    /// is resolved.
     pub fn check(&self, url: &Url) -> Result<(), NotAllowed> {
         let host = url.host().ok_or(NotAllowed::NoHost)?.to_owned();
         if !url.username().is_empty() || url.password().is_some() {
@@ -66,7 +69,7 @@ impl AddressPolicy {
         if allowed { Ok(()) } else { Err(NotAllowed::Address(host.to_string())) }
     }
 
-    /// Whether a connection to this address may be made, for this host.
+    /// Whether a connection to this address may be made for this host.
     pub fn allows(&self, host: &Host<String>, address: IpAddr) -> bool {
         if self.own.as_ref() == Some(host) {
             return true;

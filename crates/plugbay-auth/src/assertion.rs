@@ -1,4 +1,4 @@
-//! Signed statements: the assertion by which a client authenticates, and proofs of possession (DPoP).
+//! Signed statements: the assertion with which a client authenticates, and proofs of possession (DPoP).
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::{
     random,
 };
 
-/// How long an assertion of a client holds, in seconds.
+/// How long a client's assertion is valid, in seconds.
 const ASSERTION_LIFE: u64 = 300;
 
-/// Why something cannot be signed.
+/// The reason why something cannot be signed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
     #[error("{0:?} is not an algorithm for signatures with a private key; use ES256, RS256 or EdDSA")]
@@ -47,10 +47,10 @@ pub fn of_client(client: &str, issuer: &str, key: &SigningKey, now: u64) -> Resu
     signing.token(header, &claims).map(Secret::new).map_err(bad_key)
 }
 
-/// More than any secret has.
+/// Size limit: more than any secret needs.
 const LONGEST_SECRET: u64 = 64 * 1024;
 
-/// The secret, or what the file holds now.
+/// The secret itself, or the current content of its file.
 pub fn read(source: &SecretSource) -> Result<Secret, SignError> {
     match source {
         SecretSource::Value(secret) => Ok(secret.clone()),
@@ -64,12 +64,12 @@ pub fn read(source: &SecretSource) -> Result<Secret, SignError> {
 /// The algorithm of proofs.
 const DPOP: SignatureAlgorithm = SignatureAlgorithm::Es256;
 
-/// A key whose possession is proved with each request: a token that is bound to it is of no use without it.
+/// A key whose possession is proved with each request. A token that is bound to it is useless without it.
 #[derive(Clone)]
 pub struct DpopKey {
     pem: Secret,
     private: Arc<PrivateKey>,
-    /// As a JWK.
+    /// The public key as a JWK.
     public: Value,
 }
 
@@ -85,12 +85,12 @@ impl DpopKey {
         Ok(Self { pem, private: Arc::new(private), public })
     }
 
-    /// For the store.
+    /// The private key, for the store.
     pub fn pem(&self) -> &Secret {
         &self.pem
     }
 
-    /// A proof for one request; `token` is the access token that goes with it.
+    /// A proof for one request; `token` is the access token sent with it.
     pub fn proof(&self, proof: &Proof<'_>) -> Result<Secret, SignError> {
         let header = json!({ "typ": "dpop+jwt", "jwk": self.public });
         let mut claims = json!({
@@ -107,18 +107,18 @@ impl DpopKey {
     }
 }
 
-/// Without the key.
+/// Shows no key.
 impl std::fmt::Debug for DpopKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("DpopKey")
     }
 }
 
-/// What a proof is about.
+/// The request that a proof is for.
 #[derive(Debug, Clone, Copy)]
 pub struct Proof<'a> {
     pub method: &'a str,
-    /// Without query and fragment.
+    /// The URL without query and fragment.
     pub url: &'a str,
     pub token: Option<&'a str>,
     pub nonce: Option<&'a str>,

@@ -12,21 +12,21 @@ use crate::{
     token::shown,
 };
 
-/// A login that a browser has been sent to.
+/// A login for which a browser was sent to the authorization server.
 #[derive(Debug, Clone)]
 pub struct AuthorizationRequest {
-    /// Where the user logs in.
+    /// The page where the user logs in.
     pub url: Url,
     pub redirect_uri: String,
     pub verifier: Secret,
     state: Secret,
-    /// The issuer of the authorization server, as its metadata wrote it.
+    /// The issuer of the authorization server, as its metadata writes it.
     issuer: String,
-    /// The authorization server always names itself in its answer.
+    /// Whether the authorization server always names itself in its answer.
     names_itself: bool,
 }
 
-/// What an authorization request asks for.
+/// The content of an authorization request.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     pub client_id: &'a str,
@@ -35,7 +35,7 @@ pub struct Asked<'a> {
     pub scopes: &'a [String],
 }
 
-/// Why a login cannot begin.
+/// The reason why a login cannot begin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CannotAsk {
     #[error("the authorization server {0} names no authorization endpoint")]
@@ -48,13 +48,13 @@ pub enum CannotAsk {
     Random(#[from] RandomError),
 }
 
-/// More than any browser is asked to open.
+/// Longest URL that a browser is asked to open.
 const LONGEST_URL: usize = 16 * 1024;
 
-/// What is wrong with the answer of an authorization server.
+/// The fault in an authorization server's answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// It belongs to no login of ours, so that the login under way goes on.
+    /// It belongs to no login of ours, so the current login goes on.
     #[error("this answer belongs to another login")]
     OtherState,
     #[error("the answer names no authorization server, although {0} always does")]
@@ -90,7 +90,7 @@ impl AuthorizationRequest {
         if !scope.is_empty() {
             parameters.push(("scope", &scope));
         }
-        // OpenID Connect gives a refresh token only with the user's consent.
+        // With OpenID Connect, a refresh token is issued only with the user's consent.
         if asked.scopes.iter().any(|scope| scope == "offline_access") {
             parameters.push(("prompt", "consent"));
         }
@@ -103,7 +103,8 @@ impl AuthorizationRequest {
         Ok(Self { url, redirect_uri: asked.redirect_uri.to_owned(), verifier, state, issuer, names_itself })
     }
 
-    /// The code in an answer, given as the query of the redirect. Nothing in it counts before it is known whose it is.
+    /// The code in an answer, given as the query of the redirect. Nothing in it is used before its origin is
+    /// known.
     pub fn code(&self, query: &str) -> Result<Secret, AnswerError> {
         let answer = Answer::read(query);
         let state = answer.get("state").unwrap_or_default();
@@ -128,7 +129,7 @@ impl AuthorizationRequest {
     }
 }
 
-/// The parameters of an answer. One that is there twice makes it unreadable.
+/// The parameters of an answer. A repeated parameter makes it unreadable.
 #[derive(Default)]
 struct Answer {
     parameters: BTreeMap<String, String>,
@@ -142,7 +143,7 @@ impl Answer {
             let name = name.into_owned();
             if answer.parameters.contains_key(&name) {
                 answer.doubled = true;
-                // Two states are no state.
+                // Two states count as none.
                 answer.parameters.insert(name, String::new());
             } else {
                 answer.parameters.insert(name, value.into_owned());
@@ -156,7 +157,7 @@ impl Answer {
     }
 }
 
-/// The endpoint with these parameters, in the place of its own ones of the same name.
+/// The endpoint with these parameters, which replace its own ones of the same name.
 fn with_parameters(endpoint: &Url, parameters: &[(&str, &str)]) -> Url {
     let ours = |name: &str| parameters.iter().any(|(own, _)| *own == name);
     let kept: Vec<(String, String)> = endpoint

@@ -22,24 +22,24 @@ use tokio::{
 
 /// The path of the redirect URI.
 const PATH: &str = "/callback";
-/// So many connections are served at a time.
+/// Limit of connections served at a time.
 const MOST_CONNECTIONS: usize = 16;
-/// For so long pages may still be sent after the login.
+/// How long pages may still be sent after the login.
 const LAST_PAGES: Duration = Duration::from_secs(2);
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// An answer of the authorization server, brought by a browser or by the user.
+/// An answer of the authorization server, from a browser or pasted by the user.
 #[derive(Debug)]
 pub struct Arrival {
-    /// The query of the redirect: it has the code.
+    /// The query of the redirect, which contains the code.
     pub query: Secret,
-    /// Hears what has become of it.
+    /// Takes the page that says how the login ended.
     pub outcome: oneshot::Sender<Page>,
-    /// Told when the browser has the page; `None`: there is no browser.
+    /// Notified when the browser has the page; `None` if there is no browser.
     pub shown: Option<Arc<Notify>>,
 }
 
-/// What the user sees in the browser.
+/// The page in the user's browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Page {
     LoggedIn {
@@ -49,21 +49,22 @@ pub enum Page {
         server: String,
         why: String,
     },
-    /// The answer belongs to no login that is under way.
+    /// The answer belongs to no current login.
     Stranger,
 }
 
-/// Listens for the redirect on this machine alone.
+/// Listens for the redirect, on this machine only.
 #[derive(Debug)]
 pub struct Callback {
-    /// `None`: the user pastes the redirect.
+    /// `None` if the user pastes the redirect.
     listener: Option<TcpListener>,
     pub redirect_uri: String,
 }
 
 impl Callback {
-    /// With a `fixed` port the redirect URI is `http://localhost:PORT/callback`, as clients are registered elsewhere.
-    /// Otherwise the port is any, `preferred` if it is free. `pasted`: a fixed port need not be free.
+    /// Listens for the redirect. With a `fixed` port the redirect URI is `http://localhost:PORT/callback`, as
+    /// clients are registered elsewhere. Otherwise any port is used, `preferred` if it is free. `pasted`: a
+    /// fixed port need not be free.
     pub async fn listen(fixed: Option<u16>, preferred: Option<u16>, pasted: bool) -> io::Result<Self> {
         if let Some(port) = fixed {
             let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
@@ -86,7 +87,7 @@ impl Callback {
         Ok(Self { listener: Some(listener), redirect_uri })
     }
 
-    /// Serves browsers for as long as somebody takes the arrivals. Pages that are under way are finished.
+    /// Serves browsers as long as somebody takes the arrivals. Pages that are being sent are finished.
     pub async fn serve(self, arrivals: mpsc::Sender<Arrival>) {
         let Some(listener) = self.listener else { return arrivals.closed().await };
         let port = listener.local_addr().map(|address| address.port()).unwrap_or_default();
@@ -131,7 +132,7 @@ async fn answer(
     arrivals: mpsc::Sender<Arrival>,
     shown: Arc<Notify>,
 ) -> Response<Full<Bytes>> {
-    // A page elsewhere can point a name of its own to this machine.
+    // A page elsewhere can let a name of its own resolve to this machine.
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let ours = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
     if !ours.iter().any(|own| own.eq_ignore_ascii_case(host)) {

@@ -1,16 +1,16 @@
-//! Reads `WWW-Authenticate`: what a server that rejects a request asks for.
+//! Parses `WWW-Authenticate`: the demands of a server that rejects a request.
 
 use std::collections::BTreeMap;
 
-/// Longer headers are not read.
+/// Longer headers are not parsed.
 const LONGEST: usize = 8 * 1024;
 
 /// One challenge of a `WWW-Authenticate` header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Challenge {
-    /// In lower case.
+    /// The scheme, in lower case.
     pub scheme: String,
-    /// By their names in lower case. Of a name that is there twice the first value counts.
+    /// Values by their names in lower case. If a name is repeated, the first value counts.
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -25,13 +25,13 @@ impl Challenge {
     }
 }
 
-/// The challenge that a client with OAuth tokens can meet: the first of `Bearer` and `DPoP`.
+/// The challenge that OAuth tokens can meet: the first one with `Bearer` or `DPoP`.
 pub fn of_oauth<'a>(headers: impl IntoIterator<Item = &'a str>) -> Option<Challenge> {
     let mut challenges = headers.into_iter().flat_map(parse);
     challenges.find(|challenge| matches!(challenge.scheme.as_str(), "bearer" | "dpop"))
 }
 
-/// All challenges of one header. What is not well-formed ends the list.
+/// All challenges in one header. Malformed text ends the list.
 pub fn parse(header: &str) -> Vec<Challenge> {
     let mut challenges: Vec<Challenge> = Vec::new();
     if header.len() > LONGEST {
@@ -40,7 +40,7 @@ pub fn parse(header: &str) -> Vec<Challenge> {
     let mut rest = header.trim_start_matches([' ', '\t', ',']);
     while let Some((word, after)) = token(rest) {
         let after_space = after.trim_start_matches([' ', '\t']);
-        // A name with `=` is a parameter of the challenge before it, unless it is the padding of a `token68`.
+        // A name with `=` is a parameter of the previous challenge, unless it is the padding of a `token68`.
         let value =
             after_space.strip_prefix('=').filter(|value| !value.starts_with(['=', ',']) && !value.is_empty());
         match (value, challenges.last_mut()) {
@@ -72,7 +72,7 @@ fn is_token(c: char) -> bool {
 /// A value, with quotes or without.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let Some(inner) = text.strip_prefix('"') else {
-        // Some servers leave the quotes away around URLs and lists.
+        // Some servers omit the quotes around URLs and lists.
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());
         return (end > 0).then(|| (text[..end].to_owned(), &text[end..]));
     };
@@ -91,7 +91,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Skips what schemes such as `Negotiate` have in the place of parameters.
+/// Skips the text that schemes such as `Negotiate` have in place of parameters.
 fn without_token68(text: &str) -> &str {
     let is_token68 = |c: char| c.is_ascii_alphanumeric() || "-._~+/".contains(c);
     let end = text.find(|c| !is_token68(c)).unwrap_or(text.len());

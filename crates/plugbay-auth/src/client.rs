@@ -1,4 +1,5 @@
-//! plugbay as a client of an authorization server: registered by the user, by a document, or by itself.
+//! plugbay as a client of an authorization server: registered by the user, by a document, or by plugbay
+//! itself.
 
 use plugbay_core::{
     credentials::{ClientSettings, OAuthSettings},
@@ -14,9 +15,9 @@ use crate::{
     token::{AuthMethod, TokenClient, shown},
 };
 
-/// How users see plugbay at an authorization server.
+/// plugbay's name that users see at an authorization server.
 const CLIENT_NAME: &str = "plugbay";
-/// The longest id and secret of a client.
+/// Longest id and secret of a client.
 const LONGEST: usize = 4096;
 
 /// A client at one authorization server.
@@ -28,7 +29,7 @@ pub struct Client {
     pub source: ClientSource,
 }
 
-/// Where a client comes from.
+/// The origin of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientSource {
     /// The configuration.
@@ -40,13 +41,14 @@ pub enum ClientSource {
 }
 
 impl Client {
-    /// The client as the token endpoint sees it; the key is in the configuration.
+    /// The client as used at the token endpoint; its key is in the configuration.
     pub fn at_token_endpoint<'a>(&'a self, settings: &'a OAuthSettings) -> TokenClient<'a> {
         let key = settings.client.as_ref().and_then(|client| client.key.as_ref());
         TokenClient { id: &self.id, secret: self.secret.as_ref(), key, method: self.method }
     }
 
-    /// The authorization server does not know it any more: the next login registers another one.
+    /// Notes that the authorization server no longer knows the client, so that the next login registers
+    /// another one.
     pub fn expire(&mut self) {
         if let ClientSource::Registered { expires, .. } = &mut self.source {
             *expires = Some(0);
@@ -64,7 +66,7 @@ impl Client {
     }
 }
 
-/// Why plugbay has no client at an authorization server.
+/// The reason why plugbay has no client at an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistrationError {
     #[error("the client {id:?} is registered at {expected}, but the server now names {found}")]
@@ -79,7 +81,7 @@ pub enum RegistrationError {
     Http(#[from] HttpError),
 }
 
-/// What a client is needed for.
+/// The requirements for a client.
 #[derive(Debug, Clone, Copy)]
 pub struct Need<'a> {
     pub settings: &'a OAuthSettings,
@@ -91,7 +93,7 @@ pub struct Need<'a> {
     pub now: u64,
 }
 
-/// The client for a login, in the order that the specification gives.
+/// The client for a login, chosen in the order that the specification gives.
 pub async fn obtain(
     http: &Http,
     server: &ServerMetadata,
@@ -114,7 +116,8 @@ pub async fn obtain(
     }
 }
 
-/// The client of the configuration. It belongs to one authorization server: its secret must not reach another.
+/// The client in the configuration. It belongs to one authorization server: its secret must not reach another
+/// one.
 pub fn configured(
     client: &ClientSettings,
     bound_to: Option<&str>,
@@ -146,7 +149,8 @@ fn document(url: &str) -> Result<Client, RegistrationError> {
     Ok(Client { id: url.to_owned(), secret: None, method: AuthMethod::None, source: ClientSource::Document })
 }
 
-/// `client_secret_basic` is what every server knows, unless it says otherwise.
+/// The authentication method with a secret: `client_secret_basic`, which every server supports unless it says
+/// otherwise.
 fn method_with_secret(server: &ServerMetadata) -> AuthMethod {
     let offers = |method: &str| {
         server
@@ -168,10 +172,11 @@ async fn register(
     need: Need<'_>,
 ) -> Result<Client, RegistrationError> {
     let known = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
-    // A program on the user's machine keeps no secret, but some servers insist on one.
+    // A program on the user's machine can keep no secret, but some servers insist on one.
     let public = known.is_empty() || known.iter().any(|method| method == "none");
     let wanted = if public { AuthMethod::None } else { method_with_secret(server) };
-    // Without `scope`: it would limit later logins, and servers reject scopes of resources that they do not list.
+    // Without `scope`, which would limit later logins; and servers reject scopes of resources that they do
+    // not list.
     let request = json!({
         "client_name": CLIENT_NAME,
         "redirect_uris": [need.redirect_uri],

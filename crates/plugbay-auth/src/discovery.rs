@@ -1,4 +1,4 @@
-//! Finds the authorization server of an MCP server, and trusts nothing that does not fit together.
+//! Finds the authorization server of an MCP server, and rejects documents that contradict each other.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::{
     token::shown,
 };
 
-/// So many authorization servers of one MCP server are tried.
+/// Limit of authorization servers that are tried for one MCP server.
 const MOST_SERVERS: usize = 5;
 const LONGEST_ISSUER: usize = 2048;
-/// All requests together take at most this long: whoever waits for them may hold the lock of the store.
+/// Time limit for all requests together: a caller that waits may hold the lock of the store.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How to log in at an MCP server.
+/// The facts that a login at an MCP server needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovered {
     /// The resource that a token is for.
@@ -34,7 +34,7 @@ pub struct Discovered {
     pub server: ServerMetadata,
 }
 
-/// Why it is not known how to log in.
+/// The reason why it is unknown how to log in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiscoveryError {
     #[error("it names no authorization server")]
@@ -58,7 +58,7 @@ pub enum DiscoveryError {
 }
 
 impl DiscoveryError {
-    /// Whether another attempt may succeed without any change.
+    /// Whether another attempt may succeed without any changes.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Http(HttpError::Unreachable { .. } | HttpError::OutOfTime { .. }))
     }
@@ -81,10 +81,10 @@ pub async fn discover(
     timeout(PATIENCE, found).await.map_err(late)?
 }
 
-/// The metadata of an authorization server by its issuer.
+/// The metadata of an authorization server, found by its issuer.
 pub async fn of_issuer(http: &Http, issuer: &str) -> Result<ServerMetadata, DiscoveryError> {
     let bad = || DiscoveryError::BadIssuer(shown(issuer));
-    // A URL drops characters such as line feeds, which messages would show.
+    // A URL parser drops characters such as line feeds, which error messages would show.
     let is_plain = issuer.len() <= LONGEST_ISSUER && issuer.bytes().all(|byte| byte.is_ascii_graphic());
     let url = Url::parse(issuer).ok().filter(|_| is_plain).ok_or_else(bad)?;
     if url.query().is_some() || url.fragment().is_some() {
@@ -93,7 +93,7 @@ pub async fn of_issuer(http: &Http, issuer: &str) -> Result<ServerMetadata, Disc
     http.check(&url)?;
     for at in server_metadata_urls(&url) {
         if let Some(metadata) = document::<ServerMetadata>(http, &at).await? {
-            // Byte for byte, as RFC 8414 demands.
+            // Compared byte for byte, as RFC 8414 demands.
             if metadata.issuer != issuer {
                 let (asked, found) = (issuer.to_owned(), shown(&metadata.issuer));
                 return Err(DiscoveryError::OtherIssuer { asked, found });
@@ -161,11 +161,12 @@ async fn of_resource(
     Err(problem)
 }
 
-/// A server of 2025-03-26 is its own authorization server, with metadata at its root or with none at all.
+/// Handles a server of 2025-03-26: it is its own authorization server, with metadata at its root or none at
+/// all.
 async fn without_resource_metadata(http: &Http, server: &Url) -> Result<Discovered, DiscoveryError> {
     let issuer = origin(server);
     let found = match of_issuer(http, &issuer).await {
-        // Such an issuer may be written with a slash.
+        // The issuer of such a server may be written with a slash.
         Err(DiscoveryError::OtherIssuer { found, .. }) if found == format!("{issuer}/") => {
             of_issuer(http, &found).await?
         }
@@ -177,7 +178,7 @@ async fn without_resource_metadata(http: &Http, server: &Url) -> Result<Discover
     Ok(Discovered { resource: canonical(server), scopes: None, needs_dpop: false, server: found })
 }
 
-/// The document at a URL; `None`: there is none.
+/// The document at a URL; `None` if there is none.
 async fn document<T: DeserializeOwned>(http: &Http, url: &Url) -> Result<Option<T>, DiscoveryError> {
     let response = http.get(url).await?;
     if !response.is_success() {
@@ -193,7 +194,7 @@ async fn document<T: DeserializeOwned>(http: &Http, url: &Url) -> Result<Option<
         at: format!("{}{}", origin(url), url.path()),
         why: format!("line {}: {}", error.line(), category(&error)),
     };
-    // Some servers answer every path with a page.
+    // Some servers answer every path with an HTML page.
     if response.header("content-type").is_some_and(|kind| kind.starts_with("text/html")) {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! When a token is refreshed: ahead of its end, by a clock that may be wrong.
+//! Decides when a token is refreshed: before it ends, and by a clock that may be wrong.
 
 use crate::store::Tokens;
 
@@ -6,19 +6,19 @@ use crate::store::Tokens;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     Fresh,
-    /// It still holds, but it is time to refresh it.
+    /// It is still valid, but should be refreshed.
     Due,
     Expired,
 }
 
-/// A request needs some time on its way.
+/// Time that a request may take to arrive, in seconds.
 const MARGIN: u64 = 10;
 
 /// The freshness of a token at this time, in seconds since 1970. A server that rejects it has the last word.
 pub fn freshness(tokens: &Tokens, now: u64) -> Freshness {
     let Some(life) = tokens.expires_in else { return Freshness::Fresh };
     let Some(age) = now.checked_sub(tokens.issued_at) else {
-        // The clock was set back since then: it tells nothing about the age.
+        // The clock was set back since, so the age is unknown.
         return if tokens.issued_at - now > life { Freshness::Due } else { Freshness::Fresh };
     };
     if age + MARGIN.min(life / 10) >= life {
@@ -61,7 +61,7 @@ mod tests {
         check(Some(5), 10_004, Due);
         check(Some(5), 10_005, Expired);
         check(None, u64::MAX, Fresh);
-        // The clock was set back: a little, or by far.
+        // The clock was set back, by a little or by much.
         check(Some(600), 9_700, Fresh);
         check(Some(600), 100, Due);
         check(Some(u64::MAX), 10_001, Fresh);

@@ -1,4 +1,4 @@
-//! Credentials that a program prints or a file holds: headers, which are got anew when the server rejects them.
+//! Headers that a program prints or a file contains, fetched again when the server rejects them.
 
 mod command;
 mod file;
@@ -24,15 +24,15 @@ use tokio::{sync::watch, time::Instant};
 
 use self::{command::Program, file::HeadersFile, file::Stamp};
 
-/// Between two attempts of which the first has not helped: a server that rejects everything must not start a program
-/// for each request.
+/// Pause between two attempts if the first has not helped: a server that rejects everything must not start a
+/// program for each request.
 const PAUSE: Duration = Duration::from_secs(5);
-/// How often a waiting caller looks for a change of the file.
+/// How often a waiting caller checks for a change of the file.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// A request that was rejected this often is not sent again, whatever the program prints.
 const MOST_ATTEMPTS: u32 = 2;
 
-/// Headers of a program or a file, for one server. They are got when they are first needed, and kept until the server
+/// Headers from a program or a file, for one server. They are fetched on first use, and kept until the server
 /// rejects them or the file changes.
 pub struct HeaderSource(Arc<Inner>);
 
@@ -40,7 +40,7 @@ struct Inner {
     origin: Origin,
     // A std mutex: held for a copy, never across an await.
     state: Mutex<State>,
-    /// Held by the one that gets headers; all others wait for them.
+    /// Held by the task that fetches headers; all others wait for it.
     flight: tokio::sync::Mutex<()>,
     generation: watch::Sender<Generation>,
 }
@@ -56,14 +56,14 @@ type Pairs = Arc<Vec<(String, Secret)>>;
 #[derive(Default)]
 struct State {
     known: Option<Pairs>,
-    /// The file as it was when the headers were read.
+    /// The state of the file when the headers were read.
     stamp: Option<Stamp>,
-    /// The last attempt that has not helped.
+    /// The last attempt that did not help.
     failed: Option<(Instant, Arc<Failure>)>,
 }
 
 impl HeaderSource {
-    /// `server` and `url` are told to the program in its environment.
+    /// Headers from a program, which gets `server` and `url` in its environment.
     pub fn of_command(command: HeadersCommand, server: &str, url: &str) -> Self {
         Self::new(Origin::Program(Box::new(Program::new(command, server, url))))
     }
@@ -82,7 +82,7 @@ impl HeaderSource {
         }))
     }
 
-    /// Runs in a task of its own: a request that is cancelled must not end the program for all others.
+    /// Runs in a separate task: a request that is cancelled must not end the program for all others.
     async fn spawned<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -110,7 +110,7 @@ impl Credentials for HeaderSource {
 
     fn rejected<'a>(&'a self, rejection: Rejection<'a>) -> Later<'a, Verdict> {
         Box::pin(async move {
-            // Another status does not say that other headers would help.
+            // Any other status does not mean that other headers would help.
             if rejection.status != 401 {
                 return Verdict::NotOurs;
             }
@@ -151,7 +151,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The headers that are known, unless their file has changed.
+    /// The current headers, unless their file has changed.
     fn fresh(&self) -> Option<Headers> {
         let stamp = self.origin.stamp();
         let state = self.state();
@@ -174,7 +174,7 @@ impl Inner {
         }
     }
 
-    /// The server rejected the headers of this generation.
+    /// Handles the rejection of the headers of this generation.
     async fn again(&self, rejected: Generation, attempts: u32) -> Verdict {
         if attempts > MOST_ATTEMPTS {
             return Verdict::Final(Arc::new(self.useless()));
@@ -193,7 +193,7 @@ impl Inner {
         }
     }
 
-    /// Gets headers and keeps them.
+    /// Fetches headers and keeps them.
     async fn get(&self) -> Result<Change, Failure> {
         let stamp = self.origin.stamp();
         let pairs = match &self.origin {
@@ -220,7 +220,8 @@ impl Inner {
         Headers { values, generation: *self.generation.borrow() }
     }
 
-    /// The failure of the last attempt, as long as another one is too early. A file may be read at any time.
+    /// The failure of the last attempt, as long as it is too early for another one. A file may be read at any
+    /// time.
     fn failed_lately(&self) -> Option<Arc<Failure>> {
         let state = self.state();
         let (when, failure) = state.failed.as_ref()?;
@@ -234,7 +235,7 @@ impl Inner {
         failure
     }
 
-    /// The server rejects the headers, and there are no others.
+    /// The failure when the server rejects the headers and there are no others.
     fn useless(&self) -> Failure {
         let what = format!("the server rejects the headers that come from {} (HTTP status 401)", self.origin);
         Failure::new(what, Vec::new()).because(Cause::HttpStatus(401)).with_remedy(self.origin.remedy())
@@ -247,7 +248,7 @@ enum Change {
 }
 
 impl Origin {
-    /// The state of the file now; none of a program.
+    /// The current state of the file; `None` for a program.
     fn stamp(&self) -> Option<Stamp> {
         match self {
             Self::Program(_) => None,
@@ -272,7 +273,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Without the headers.
+/// Shows no headers.
 impl fmt::Debug for HeaderSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HeaderSource({})", self.0.origin)

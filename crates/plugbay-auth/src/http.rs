@@ -18,14 +18,14 @@ use url::{Host, Url};
 
 use crate::address::{AddressPolicy, NotAllowed, is_on_this_machine};
 
-/// The longest document that is read.
+/// Limit of a response body, in bytes.
 const LONGEST_BODY: usize = 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A token endpoint may have to wake up first. A refresh token that it has taken is lost with its answer.
+/// A token endpoint may be slow to start. If its answer is lost, so is the refresh token that it has used up.
 const TOKEN_PATIENCE: Duration = Duration::from_secs(30);
 const REDIRECTS: usize = 3;
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     #[error("{} is not requested: {why}", origin(.url))]
@@ -40,7 +40,7 @@ pub enum HttpError {
     TooManyRedirects(Url),
 }
 
-/// A response that was read whole. It may have tokens, so that nothing shows it.
+/// A response with its whole body. It may contain tokens, so its debug output shows nothing.
 #[derive(Clone)]
 pub struct Response {
     pub status: u16,
@@ -58,7 +58,7 @@ impl Response {
     }
 }
 
-/// A POST to a token endpoint and its like. It has secrets, so that nothing shows it.
+/// A POST to a token endpoint or a similar one. It contains secrets, so its debug output shows nothing.
 #[derive(Default)]
 pub struct Post<'a> {
     pub form: Vec<(&'a str, String)>,
@@ -72,9 +72,9 @@ pub struct Post<'a> {
 pub struct Http {
     client: Arc<OnceLock<Result<Client, String>>>,
     policy: Arc<AddressPolicy>,
-    /// Certificates to trust besides the system's.
+    /// Certificates to trust in addition to the system's.
     ca_file: Option<PathBuf>,
-    /// The MCP server is on this machine.
+    /// Whether the MCP server is on this machine.
     is_local: bool,
 }
 
@@ -85,8 +85,8 @@ impl Http {
         Self { client, policy, ca_file, is_local: is_on_this_machine(server) }
     }
 
-    /// The client, which is made when it is first needed: most servers never ask for a login, and the certificates of
-    /// the system are slow to read.
+    /// The client, made on first use: most servers never ask for a login, and the system's certificates are
+    /// slow to read.
     fn client(&self, url: &Url) -> Result<&Client, HttpError> {
         let broken = |why: &String| HttpError::Unreachable { url: url.clone(), why: why.clone() };
         self.client.get_or_init(|| self.build()).as_ref().map_err(broken)
@@ -115,7 +115,7 @@ impl Http {
         self.policy.check(url).map_err(|why| HttpError::NotAllowed { url: url.clone(), why })
     }
 
-    /// Gets a document. Redirects are followed, because the request carries nothing secret.
+    /// Fetches a document. Redirects are followed, because the request carries no secret.
     pub async fn get(&self, url: &Url) -> Result<Response, HttpError> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
@@ -162,7 +162,7 @@ impl Http {
         self.send(url, request, TOKEN_PATIENCE).await
     }
 
-    /// A request without credentials to the MCP server itself: its answer says how to log in.
+    /// Sends a request without credentials to the MCP server itself: the answer says how to log in.
     pub async fn probe(&self, url: &Url, body: String, version: &str) -> Result<Response, HttpError> {
         let request = self
             .client(url)?
@@ -200,7 +200,7 @@ async fn read(url: &Url, request: RequestBuilder) -> Result<Response, HttpError>
     let mut response = request.send().await.map_err(failed)?;
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut body = Vec::new();
-    // The stream of an MCP server need not end.
+    // The stream of an MCP server may never end.
     let is_stream =
         headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     while !is_stream && let Some(chunk) = response.chunk().await.map_err(failed)? {
@@ -212,7 +212,7 @@ async fn read(url: &Url, request: RequestBuilder) -> Result<Response, HttpError>
     Ok(Response { status, headers, body })
 }
 
-/// The innermost cause, without the URL: it may hold a secret.
+/// The innermost cause, without the URL, which may hold a secret.
 fn cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;
@@ -222,7 +222,7 @@ fn cause(error: reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// A URL as messages show it: its path and query may hold secrets.
+/// A URL for messages: its path and query may hold secrets.
 pub fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
@@ -250,7 +250,7 @@ fn forbidden(address: IpAddr) -> String {
     NotAllowed::Address(address.to_string()).to_string()
 }
 
-/// For every TLS client of the process.
+/// Sets up the cryptography for every TLS client in the process.
 pub fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,6 +1,7 @@
-//! Signatures of JSON Web Tokens (JWS): the algorithms, and the keys that sign and verify.
+//! Signatures of JSON Web Tokens (JWS): the algorithms, and the keys for signing and verifying.
 //!
-//! Only algorithms with a public key are known, so a token can neither ask for `none` nor for a shared secret.
+//! Only algorithms with a public key are supported, so a token can ask neither for `none` nor for a shared
+//! secret.
 
 use std::{fmt, str::FromStr};
 
@@ -15,7 +16,7 @@ use ring::{
 use rustls::pki_types::{PrivateKeyDer, pem::PemObject as _};
 use serde_json::{Value, json};
 
-/// What stands before the coordinates of a point that is not compressed.
+/// The byte before the coordinates of an uncompressed point.
 const UNCOMPRESSED: u8 = 4;
 
 /// A signature algorithm.
@@ -37,10 +38,10 @@ use SignatureAlgorithm::{EdDsa, Es256, Es384, Ps256, Ps384, Ps512, Rs256, Rs384,
 impl SignatureAlgorithm {
     const ALL: [Self; 9] = [Rs256, Rs384, Rs512, Ps256, Ps384, Ps512, Es256, Es384, EdDsa];
 
-    /// Those that count unless the user chooses.
+    /// The algorithms that are accepted unless the user chooses.
     pub const USUAL: [Self; 4] = [Rs256, Ps256, Es256, EdDsa];
 
-    /// The names of all.
+    /// The names of all algorithms.
     pub fn names() -> [&'static str; 9] {
         Self::ALL.map(Self::name)
     }
@@ -64,7 +65,7 @@ impl SignatureAlgorithm {
 impl FromStr for SignatureAlgorithm {
     type Err = ();
 
-    /// Exactly as written: the names are case-sensitive.
+    /// Parses a name, exactly as written: names are case-sensitive.
     fn from_str(name: &str) -> Result<Self, ()> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name).ok_or(())
     }
@@ -76,22 +77,22 @@ impl fmt::Debug for SignatureAlgorithm {
     }
 }
 
-/// A public key, which verifies signatures.
+/// A public key for verifying signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PublicKey {
-    /// Modulus and exponent, without zeros in front.
+    /// Modulus and exponent, without leading zeros.
     Rsa {
         n: Vec<u8>,
         e: Vec<u8>,
     },
-    /// The points of these are not compressed.
+    /// An uncompressed point; the same for `P384`.
     P256(Vec<u8>),
     P384(Vec<u8>),
     Ed25519(Vec<u8>),
 }
 
 impl PublicKey {
-    /// Of a point with these coordinates, which have the full length of the curve.
+    /// The key of a point with these coordinates, which have the full length of the curve.
     pub(crate) fn p256(x: &[u8], y: &[u8]) -> Option<Self> {
         Some(Self::P256(point(x, y, 32)?))
     }
@@ -100,7 +101,7 @@ impl PublicKey {
         Some(Self::P384(point(x, y, 48)?))
     }
 
-    /// Whether it is a key for this algorithm.
+    /// Whether the key is for this algorithm.
     pub(crate) fn fits(&self, algorithm: SignatureAlgorithm) -> bool {
         match self {
             Self::Rsa { .. } => matches!(algorithm, Rs256 | Rs384 | Rs512 | Ps256 | Ps384 | Ps512),
@@ -110,7 +111,7 @@ impl PublicKey {
         }
     }
 
-    /// Whether this is the signature, in Base64, of a message. A key for another algorithm verifies nothing.
+    /// Whether this is the Base64 signature of a message. A key for another algorithm verifies nothing.
     pub(crate) fn verifies(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &str) -> bool {
         let Ok(signature) = BASE64.decode(signature) else { return false };
         let by = |algorithm: &'static dyn VerificationAlgorithm, key: &[u8]| {
@@ -160,7 +161,7 @@ fn rsa_signing(algorithm: SignatureAlgorithm) -> Option<&'static dyn RsaEncoding
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadKey;
 
-/// A private key, which signs with one algorithm.
+/// A private key for signing with one algorithm.
 pub(crate) struct PrivateKey {
     algorithm: SignatureAlgorithm,
     pair: Pair,
@@ -173,7 +174,7 @@ enum Pair {
 }
 
 impl PrivateKey {
-    /// Of PEM, as `openssl genpkey` writes it.
+    /// Reads a key from PEM, in the form that `openssl genpkey` writes.
     pub(crate) fn from_pem(pem: &[u8], algorithm: SignatureAlgorithm) -> Result<Self, BadKey> {
         let key = PrivateKeyDer::from_pem_slice(pem).map_err(|_| BadKey)?;
         let pair = match (algorithm, &key) {
@@ -184,7 +185,7 @@ impl PrivateKey {
                 ecdsa(&signature::ECDSA_P384_SHA384_FIXED_SIGNING, der.secret_pkcs8_der())?
             }
             (EdDsa, PrivateKeyDer::Pkcs8(der)) => {
-                // OpenSSL leaves the public key out.
+                // OpenSSL omits the public key.
                 let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der());
                 Pair::Ed25519(pair.map_err(|_| BadKey)?)
             }
@@ -208,7 +209,7 @@ impl PrivateKey {
         Ok(pem_of(der.as_ref()))
     }
 
-    /// The public key as a JWK, of a key for ES256.
+    /// The public key as a JWK; only for a key for ES256.
     pub(crate) fn public_jwk(&self) -> Option<Value> {
         let Pair::Ecdsa(pair) = &self.pair else { return None };
         let (x, y) = pair.public_key().as_ref().strip_prefix(&[UNCOMPRESSED])?.split_at_checked(32)?;
@@ -240,7 +241,7 @@ impl PrivateKey {
     }
 }
 
-/// Without the key.
+/// Shows no key.
 impl fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PrivateKey({:?})", self.algorithm)

@@ -1,6 +1,7 @@
 //! The keychain of the system: the Secret Service of a Unix desktop, or the login keychain of macOS.
 //!
-//! It never asks the user anything and never waits for long. A keychain that is locked, absent or stuck is an error.
+//! It never asks the user anything, and never waits for long. A locked, absent or hanging keychain is an
+//! error.
 
 #[cfg(target_os = "macos")]
 mod apple;
@@ -19,14 +20,14 @@ use self::none::Platform;
 use self::secret_service::Platform;
 use crate::store::Keychain;
 
-/// The name under which the keychain lists our entries.
+/// The name under which the keychain lists plugbay's entries.
 const SERVICE: &str = "plugbay";
-/// How long it may take to find out whether there is a keychain: a program may have to start.
+/// Time limit for finding out whether there is a keychain: a program may have to start.
 const CHECK_LIMIT: Duration = Duration::from_secs(1);
-/// How long a call may take: the keychain writes to disk, and the disk may be busy.
+/// Time limit for a call: the keychain writes to disk, and the disk may be busy.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Where the D-Bus of the user's session may be. Only Unix desktops have one.
+/// The possible places of the D-Bus of the user's session. Only Unix desktops have one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionBus {
     /// `DBUS_SESSION_BUS_ADDRESS`.
@@ -35,22 +36,23 @@ pub struct SessionBus {
     pub runtime_folder: Option<PathBuf>,
 }
 
-/// The keychain of the system. It is asked anew for each entry, so it may be locked, unlocked or restarted meanwhile.
+/// The system's keychain. It is contacted anew for each entry, so it may be locked, unlocked or restarted in
+/// between.
 #[derive(Debug, Clone)]
 pub struct SystemKeychain(Platform);
 
 impl SystemKeychain {
-    /// The keychain that this session may have. Nothing is asked: it can still be absent or locked.
+    /// The keychain that this session may have. It is not contacted, so it may still be absent or locked.
     pub fn at(bus: &SessionBus) -> Option<Self> {
         Platform::at(bus).map(Self)
     }
 
-    /// The keychain of this session, if it can be used now. It takes at most a second.
+    /// The keychain of this session, if it is usable now. Takes at most a second.
     pub fn find(bus: &SessionBus) -> Option<Self> {
         Self::at(bus).filter(|keychain| keychain.check().is_ok())
     }
 
-    /// Why it cannot be used now. It takes at most a second.
+    /// Checks that it is usable now. Takes at most a second.
     pub fn check(&self) -> io::Result<()> {
         self.0.check(CHECK_LIMIT)
     }

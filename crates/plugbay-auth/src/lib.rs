@@ -1,4 +1,4 @@
-//! OAuth 2.1: logins at the authorization servers of MCP servers, and the tokens of callers.
+//! OAuth 2.1: logins at MCP servers' authorization servers, and access tokens of callers.
 
 pub mod address;
 mod assertion;

@@ -1,4 +1,4 @@
-//! Reads logins that `mcp-remote` has made. Its files are never changed.
+//! Reads logins that were made with `mcp-remote`. Its files are never changed.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ fn file_names(server: &Url) -> Vec<String> {
     names
 }
 
-/// The newest login for this server, if it can be used at the authorization server that the MCP server names.
+/// The newest login for this server, if it is usable at the authorization server that the MCP server names.
 pub fn find(folder: &Path, server: &Url, discovered: &Discovered, now: u64) -> Option<Login> {
     let endpoint = discovered.server.token_endpoint.clone()?;
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
@@ -48,8 +48,9 @@ pub fn find(folder: &Path, server: &Url, discovered: &Discovered, now: u64) -> O
     if !tokens.access_token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return None;
     }
-    // Its files do not say who issued the tokens. A refresh token is sent only to the server itself, and not if there
-    // is a sign that another one has issued it: a server may name itself today and have named another one before.
+    // Its files do not say who issued the tokens. A refresh token is sent only to the server itself, and not
+    // if there is a sign of another issuer: a server that names itself today may have named another one
+    // before.
     let issuer = Url::parse(&discovered.server.issuer).ok()?;
     let signs = [issuer_of(&tokens.access_token), client.registration_client_uri.clone()];
     let elsewhere = |sign: &String| Url::parse(sign).map_or(true, |url| url.origin() != server.origin());
@@ -117,7 +118,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&plugbay_files::read(path, 1 << 20).ok()?).ok()
 }
 
-/// MD5 names files here, and protects nothing.
+/// MD5 only names files here, and protects nothing.
 fn md5(bytes: &[u8]) -> String {
     use md5::{Digest as _, Md5};
     random::hex(&Md5::digest(bytes))

@@ -1,4 +1,5 @@
-//! The two documents that say how to log in: of the protected resource (RFC 9728) and of the authorization server (RFC 8414).
+//! The two documents needed for a login: of the protected resource (RFC 9728) and of the authorization server
+//! (RFC 8414).
 
 use serde::{Deserialize, Deserializer};
 use url::Url;
@@ -43,7 +44,7 @@ pub struct ServerMetadata {
     pub authorization_response_iss_parameter_supported: bool,
 }
 
-/// `null` means the same as nothing.
+/// Treats `null` like an absent value.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -51,12 +52,12 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
 }
 
 impl ServerMetadata {
-    /// Whether the authorization server knows PKCE with S256. One that does not say so does not.
+    /// Whether the authorization server supports PKCE with S256. If it does not say so, it counts as no.
     pub fn knows_s256(&self) -> bool {
         self.code_challenge_methods_supported.iter().flatten().any(|method| method == "S256")
     }
 
-    /// The endpoints of a server of 2025-03-26 that has no metadata at all.
+    /// The endpoints of a server of 2025-03-26 without any metadata.
     pub fn of_2025_03_26(server: &Url) -> Self {
         let at = |path: &str| server.join(path).ok();
         Self {
@@ -70,7 +71,7 @@ impl ServerMetadata {
     }
 }
 
-/// Where the metadata of the MCP server at this URL may be, if it has not said so: by its path, then at the root.
+/// The URLs of an MCP server's metadata if it has not named one: below its path, then at the root.
 pub fn resource_metadata_urls(server: &Url) -> Vec<Url> {
     let path = server.path().trim_end_matches('/');
     let forms = [
@@ -80,7 +81,8 @@ pub fn resource_metadata_urls(server: &Url) -> Vec<Url> {
     well_known(server, forms)
 }
 
-/// Where the metadata of an authorization server may be: OAuth before OpenID, the path inserted before appended.
+/// The URLs of an authorization server's metadata: OAuth before OpenID, an inserted path before an appended
+/// one.
 pub fn server_metadata_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let forms = [
@@ -105,7 +107,7 @@ fn well_known(base: &Url, paths: impl IntoIterator<Item = String>) -> Vec<Url> {
     urls
 }
 
-/// The URI that names an MCP server: without query and fragment, and without a slash at the end of a bare host.
+/// The URI that identifies an MCP server: without query, fragment, and the slash after a bare host.
 pub fn canonical(server: &Url) -> String {
     let mut url = server.clone();
     url.set_query(None);
@@ -114,7 +116,7 @@ pub fn canonical(server: &Url) -> String {
     text.strip_suffix('/').map_or_else(|| text.clone(), str::to_owned)
 }
 
-/// Whether a resource that the metadata names is this MCP server, or a part of its host that contains it.
+/// Whether a resource named in metadata is this MCP server, or a part of its host that contains it.
 pub fn is_resource_of(resource: &str, server: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else { return false };
     let (whole, part) = (server.path().trim_end_matches('/'), resource.path().trim_end_matches('/'));

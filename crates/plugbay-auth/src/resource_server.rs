@@ -1,7 +1,7 @@
-//! Checks the bearer tokens that callers of a shared gateway bring from an authorization server.
+//! Checks the bearer tokens that an authorization server has issued to callers of a shared gateway.
 //!
-//! [`unproven`] reads a token and compares its claims, [`keys`] chooses the key, [`key_cache`] decides when keys are
-//! fetched: none of them reads a clock or the network. [`discovery`] and [`fetch`] get the keys.
+//! [`unproven`] reads a token and compares its claims, [`keys`] chooses the key, and [`key_cache`] decides
+//! when keys are fetched; none of them uses a clock or the network. [`discovery`] and [`fetch`] get the keys.
 
 mod claims;
 mod discovery;
@@ -39,24 +39,24 @@ use self::{
     unproven::{Header, Unproven},
 };
 
-/// For all requests that one look for keys makes.
+/// Time limit for all requests of one key fetch.
 const WHOLE_FETCH: Duration = Duration::from_secs(20);
 
-/// Which tokens count.
+/// The requirements for tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceServerSettings {
-    /// Exactly as it stands in tokens.
+    /// The issuer, exactly as in tokens.
     pub issuer: String,
-    /// A token must be for one of these.
+    /// The audiences, one of which a token must have.
     pub audiences: Vec<String>,
-    /// Where the keys are, if the metadata of the issuer shall not say it.
+    /// The address of the keys, if the issuer's metadata must not decide it.
     pub jwks_uri: Option<String>,
     pub algorithms: Vec<SignatureAlgorithm>,
     /// The claim that names the caller.
     pub caller_claim: String,
 }
 
-/// Checks tokens with the keys of their issuer.
+/// Checks tokens with their issuer's keys.
 #[derive(Clone)]
 pub struct ResourceServer(Arc<Inner>);
 
@@ -91,13 +91,13 @@ impl ResourceServer {
         Ok(proven)
     }
 
-    /// The key of a token, with the generation of the keys that it is from. Keys are fetched if they must be.
+    /// The key of a token, with the generation of the key set. Fetches keys if necessary.
     async fn key(&self, header: &Header) -> Result<(Arc<Key>, u64), TokenError> {
         if let Ok(settled) = self.look_up(header) {
             return settled;
         }
         let _fetching = self.0.fetching.lock().await;
-        // Another request may have fetched them meanwhile.
+        // Another request may have fetched them in the meantime.
         let reason = match self.look_up(header) {
             Ok(settled) => return settled,
             Err(reason) => reason,
@@ -106,7 +106,7 @@ impl ResourceServer {
         self.0.cache().look_up_fetched(header, Instant::now())
     }
 
-    /// The key, if it can be told; `Err` if keys must be fetched first.
+    /// The key or a refusal, if that can be decided; `Err` if keys must be fetched first.
     fn look_up(&self, header: &Header) -> Result<Result<(Arc<Key>, u64), TokenError>, Reason> {
         let found = self.0.cache().look_up(header, Instant::now());
         match found {
@@ -121,7 +121,7 @@ impl ResourceServer {
         }
     }
 
-    /// Fetches keys while requests go on with those that are known.
+    /// Fetches keys, while requests go on with the present ones.
     fn refresh(&self) {
         let inner = Arc::clone(&self.0);
         tokio::spawn(async move {

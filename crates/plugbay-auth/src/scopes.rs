@@ -1,24 +1,24 @@
-//! Which scopes a login asks for.
+//! The scopes that a login asks for.
 
-/// Asks for a refresh token at servers that follow OpenID Connect.
+/// The scope for a refresh token, at servers that follow OpenID Connect.
 const OFFLINE_ACCESS: &str = "offline_access";
 
-/// What is known when scopes are selected.
+/// The sources of scopes.
 #[derive(Debug, Clone, Default)]
 pub struct ScopeSources<'a> {
-    /// What the user configured: wins over all that servers say.
+    /// The scopes in the user's configuration, which override all others.
     pub configured: Option<&'a [String]>,
-    /// What the challenge asks for.
+    /// The scopes in the challenge.
     pub challenge: Option<&'a [String]>,
-    /// What the MCP server supports.
+    /// The scopes that the MCP server supports.
     pub resource: Option<&'a [String]>,
-    /// What the authorization server supports.
+    /// The scopes that the authorization server supports.
     pub server: Option<&'a [String]>,
-    /// What was asked for before: a step-up must not lose it.
+    /// The scopes asked for before, which a step-up must not lose.
     pub before: &'a [String],
 }
 
-/// The scopes to ask for; none: the authorization server decides.
+/// The scopes to ask for; if empty, the authorization server decides.
 pub fn select(sources: &ScopeSources<'_>) -> Vec<String> {
     let mut scopes: Vec<String> = sources.before.to_vec();
     let mut add = |more: &[String]| {
@@ -31,7 +31,7 @@ pub fn select(sources: &ScopeSources<'_>) -> Vec<String> {
     match (sources.configured, sources.challenge, sources.resource) {
         (Some(configured), challenge, _) => {
             add(configured);
-            // In a step-up the server says what the request at hand needs.
+            // In a step-up the server names what the current request needs.
             add(challenge.filter(|_| !sources.before.is_empty()).unwrap_or_default());
         }
         (None, Some(challenge), _) => add(challenge),
@@ -50,7 +50,7 @@ pub fn covers(granted: &[String], needed: &[String]) -> bool {
     needed.iter().all(|scope| granted.contains(scope))
 }
 
-/// The characters of RFC 6749.
+/// Whether the text has only the characters of RFC 6749.
 fn is_scope(scope: &str) -> bool {
     !scope.is_empty() && scope.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }

@@ -1,6 +1,6 @@
-//! The login at one server: knows its tokens, renews them, and says when the user must log in.
+//! The login at one server: keeps its tokens, renews them, and says when the user must log in.
 //!
-//! Many processes of the user share the login. What one of them has got, the others adopt from the store.
+//! Many processes of the user share the login. Each adopts from the store what another has got.
 
 mod credentials;
 mod interactive;
@@ -34,25 +34,25 @@ use crate::{
     store::{Logins, ServerKey, Stamp, Store, StoreError},
 };
 
-/// The seconds since 1970.
+/// Returns the seconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// For so long a server's metadata is not asked for again.
+/// How long a server's metadata is not requested again.
 const DISCOVERY_LIFE: Duration = Duration::from_secs(30);
 
-/// Logins that could not be written are written after so many seconds.
+/// After how many seconds saving is tried again, if logins could not be written.
 const SAVE_AGAIN: u64 = 10;
 
-/// What a login is made of.
+/// The parts that a login needs.
 #[derive(Clone)]
 pub struct LoginSettings {
     pub name: String,
     pub url: String,
     pub oauth: OAuthSettings,
-    /// Certificates to trust besides the system's.
+    /// Certificates to trust in addition to the system's.
     pub ca_file: Option<PathBuf>,
     pub store: Store,
-    /// Where `mcp-remote` keeps its tokens.
+    /// The folder in which `mcp-remote` keeps its tokens.
     pub mcp_remote: Option<PathBuf>,
     pub clock: Clock,
 }
@@ -72,34 +72,34 @@ struct Shared {
     // A std mutex: held for a copy, never across an await.
     known: Mutex<Known>,
     generation: watch::Sender<Generation>,
-    /// One renewal at a time in this process.
+    /// Allows one renewal at a time in this process.
     renewing: AsyncMutex<()>,
-    /// The login that the user has been offered.
+    /// The login flow that the user has been offered.
     offered: AsyncMutex<Option<LoginFlow>>,
 }
 
-/// What this process knows of the login.
+/// This process's knowledge of the login.
 #[derive(Default)]
 struct Known {
     logins: Logins,
     stamp: Option<Stamp>,
-    /// The last challenge of the server.
+    /// The server's last challenge.
     challenge: Option<Challenge>,
     discovered: Option<(Instant, Discovered)>,
     /// The nonce that the server wants in proofs.
     nonce: Option<String>,
-    /// Renewals have failed: none is tried for a while.
+    /// The pause after failed renewals.
     pause: Option<Pause>,
     failures: u32,
-    /// The server has rejected tokens of this generation although they were new.
+    /// The generation of tokens that the server has rejected although they were new.
     futile: Option<Generation>,
-    /// `logins` could not be written at this time, in seconds since 1970. A later request tries again.
+    /// When `logins` could not be written, in seconds since 1970. A later request tries again.
     unsaved: Option<u64>,
     /// Counts the changes of `logins`.
     version: u64,
 }
 
-/// A pause after a renewal that failed. A clock that is set back ends it.
+/// A pause after a failed renewal. It also ends if the clock is set back.
 #[derive(Clone)]
 struct Pause {
     /// Seconds since 1970.
@@ -130,24 +130,24 @@ impl ServerLogin {
         })))
     }
 
-    /// The logins as the store has them now.
+    /// The logins that are now in the store.
     pub async fn logins(&self) -> Result<Logins, StoreError> {
         self.0.reload().await?;
         Ok(self.0.known().logins.clone())
     }
 
-    /// Waits until no renewal is under way: a process that ends in the middle of one loses the new tokens.
+    /// Waits until no renewal is in progress: a process that ends in the middle of one loses the new tokens.
     pub async fn settled(&self) {
         drop(self.0.renewing.lock().await);
     }
 
-    /// Forgets the login here and, as far as possible, at the authorization server. Returns whether there was one, and
-    /// why the authorization server could not be told.
+    /// Forgets the login here and, if possible, at the authorization server. Returns whether there was one,
+    /// and why the authorization server could not be told.
     pub async fn logout(&self) -> Result<LoggedOut, StoreError> {
         let shared = &self.0;
         let _lock = shared.store.lock(&shared.key).await?;
         let mut problem = match shared.reload().await {
-            // Also a login that cannot be read can be forgotten.
+            // A login that cannot be read can also be forgotten.
             Err(StoreError::Keychain(_)) => Some("its tokens could not be read".to_owned()),
             reloaded => reloaded.map(|()| None)?,
         };
@@ -170,17 +170,17 @@ impl ServerLogin {
             }
             removed => removed?,
         }
-        // What is left says that the logins of other programs do not count either.
+        // The remaining entry says that logins of other programs do not count either.
         shared.keep(Logins { logged_out: true, ..Logins::default() }).await;
         Ok(LoggedOut { was_logged_in, problem })
     }
 }
 
-/// What has become of a logout.
+/// The result of a logout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedOut {
     pub was_logged_in: bool,
-    /// Why the authorization server may not know of it, or why tokens may be left in the keychain.
+    /// The reason why the authorization server may not know of it, or why tokens may be left in the keychain.
     pub problem: Option<String>,
 }
 
@@ -198,7 +198,7 @@ impl Shared {
         *self.generation.borrow()
     }
 
-    /// Adopts what the store has, if it has changed.
+    /// Adopts the store's content, if it has changed.
     async fn reload(&self) -> Result<(), StoreError> {
         loop {
             let (seen, version) = {
@@ -210,20 +210,20 @@ impl Shared {
                 return Ok(());
             }
             let (store, key) = (self.store.clone(), self.key.clone());
-            // A keychain may take its time.
+            // A keychain may be slow.
             let logins = finish(spawn_blocking(move || store.load(&key)).await);
             if let Err(StoreError::Corrupt(..)) = &logins {
                 self.outlive_file();
             }
             let logins = logins?;
-            // Another task may have got newer ones meanwhile, which this must not undo.
+            // Another task may have got newer logins in the meantime, which must not be replaced.
             if self.adopt_after(Some(version), logins, stamp) {
                 return Ok(());
             }
         }
     }
 
-    /// The same without waiting. What cannot be read is read again soon.
+    /// The same without waiting. If the store cannot be read, it is read again soon.
     fn look(&self) {
         let (seen, version) = {
             let known = self.known();
@@ -245,7 +245,8 @@ impl Shared {
         }
     }
 
-    /// The file was corrupt and is gone. What this process knows is still good, and is written again.
+    /// Handles a corrupt file that is gone. The logins of this process are still valid, and are written
+    /// again.
     fn outlive_file(&self) {
         let mut known = self.known();
         known.stamp = None;
@@ -256,8 +257,8 @@ impl Shared {
         self.adopt_after(None, logins, stamp);
     }
 
-    /// Makes the logins the state of this process, unless it has changed since this version. Other tokens are another
-    /// generation.
+    /// Makes the logins the state of this process, unless that has changed since this version. New tokens
+    /// make a new generation.
     fn adopt_after(&self, version: Option<u64>, logins: Logins, stamp: Option<Stamp>) -> bool {
         let tokens = |logins: &Logins| logins.current().and_then(|login| login.tokens.clone());
         let mut known = self.known();
@@ -273,13 +274,13 @@ impl Shared {
         known.unsaved = None;
         known.version += 1;
         if changed {
-            // With the tokens, so that nobody sees new ones in an old generation.
+            // Under the same lock as the tokens, so that nobody sees new ones with an old generation.
             self.generation.send_modify(|generation| generation.0 += 1);
         }
         true
     }
 
-    /// Whether it is time to try again what could not be written.
+    /// Whether it is time to try again to write logins.
     fn wants_to_save(&self) -> bool {
         let now = self.now();
         let mut known = self.known();
@@ -290,7 +291,7 @@ impl Shared {
         is_time
     }
 
-    /// Writes what this process alone knows: the file was corrupt, or could not be written.
+    /// Writes logins that only this process has, because the file was corrupt or could not be written.
     async fn restore(&self) {
         let _alone = self.renewing.lock().await;
         let Ok(_lock) = self.store.lock(&self.key).await else { return };
@@ -298,25 +299,26 @@ impl Shared {
             let known = self.known();
             (known.logins.clone(), known.stamp)
         };
-        // What others have written meanwhile is newer.
+        // Logins that others have written in the meantime are newer.
         if logins.current().is_some() && self.store.stamp(&self.key) == stamp {
             let _ = self.save(logins).await;
         }
     }
 
-    /// Writes what is known now, and makes it the state of this process. The caller holds the lock of the store.
+    /// Writes the current logins, and makes them the state of this process. The caller holds the lock of the
+    /// store.
     async fn save(&self, logins: Logins) -> Result<(), StoreError> {
         let (store, key, written) = (self.store.clone(), self.key.clone(), logins.clone());
         let saved =
             finish(spawn_blocking(move || store.save(&key, &written).map(|()| store.stamp(&key))).await);
-        // Tokens that cannot be written are still good for this process.
+        // Tokens that cannot be written are still valid for this process.
         let stamp = saved.as_ref().ok().copied().flatten().or(self.known().stamp);
         self.adopt(logins, stamp);
         self.known().unsaved = saved.is_err().then(|| self.now());
         saved.map(|_| ())
     }
 
-    /// How to log in at this server. The last answer holds for a while.
+    /// Finds out how to log in at this server. The last answer is reused for a while.
     async fn discover(&self, challenge: Option<&Challenge>) -> Result<Discovered, DiscoveryError> {
         let fresh = self.known().discovered.clone().filter(|(at, _)| at.elapsed() < DISCOVERY_LIFE);
         if let Some((_, discovered)) = fresh {
@@ -333,7 +335,7 @@ impl Shared {
         self.oauth.grant != Grant::AuthorizationCode
     }
 
-    /// Only a login of the user helps.
+    /// The failure that only a login by the user can resolve.
     fn needs_login(&self, why: Option<&str>) -> Arc<Failure> {
         let issuer = {
             let known = self.known();
@@ -354,17 +356,17 @@ impl Shared {
     }
 }
 
-/// A failure that may pass.
+/// A failure that may be temporary.
 fn failure(what: impl Into<String>) -> Arc<Failure> {
     Arc::new(Failure::new(what, Vec::new()))
 }
 
-/// A panic of a blocking call goes on here.
+/// Returns the result of a blocking call. A panic in it continues here.
 fn finish<T>(ended: Result<T, tokio::task::JoinError>) -> T {
     ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// Without secrets.
+/// Shows no secrets.
 impl fmt::Debug for ServerLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerLogin").field("server", &self.0.key.name).finish_non_exhaustive()

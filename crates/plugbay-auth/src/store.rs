@@ -1,7 +1,7 @@
 //! The logins of the user on disk: one file per server, for its owner alone, changed under a lock.
 //!
-//! The file tells every process what there is. If the system has a keychain, the secrets are there and the file has
-//! the rest. A lock belongs to an open file, so it ends with the process that holds it, however that ends.
+//! The file tells every process what there is. If the system has a keychain, it holds the secrets and the
+//! file the rest. A lock belongs to an open file, so it ends with the process that holds it, in whatever way.
 
 #[cfg(test)]
 mod keychain_tests;
@@ -24,27 +24,28 @@ use tokio::time::{Instant, sleep};
 pub use self::record::{Login, Logins, Tokens};
 use crate::random;
 
-/// A holder of the lock waits for an authorization server at most 30 s; one that takes longer is stuck.
+/// Patience for the lock. Its holder waits at most 30 s for an authorization server; one that takes longer
+/// hangs.
 const LOCK_PATIENCE: Duration = Duration::from_secs(45);
 const LOCK_RETRY: Duration = Duration::from_millis(20);
-/// More than any file of logins has.
+/// Size limit: more than any file of logins needs.
 const LARGEST: u64 = 1024 * 1024;
 
-/// Which server a file is for: its name and its URL. Tokens for one URL are never sent to another.
+/// The server that a file is for: its name and its URL. Tokens for one URL are never sent to another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServerKey {
     pub name: String,
     pub url: String,
 }
 
-/// Keeps secrets elsewhere than in files. A call blocks, for a few seconds at most.
+/// A store of secrets outside of files. A call blocks, but only for a few seconds.
 pub trait Keychain: Send + Sync + std::fmt::Debug {
     fn put(&self, entry: &str, secret: &str) -> io::Result<()>;
     fn get(&self, entry: &str) -> io::Result<Option<String>>;
     fn remove(&self, entry: &str) -> io::Result<()>;
 }
 
-/// The folder with the logins of the user. Cheap to clone.
+/// The folder with the user's logins. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
     folder: PathBuf,
@@ -52,7 +53,7 @@ pub struct Store {
     placement: Placement,
 }
 
-/// Why logins cannot be read or written.
+/// The reason why logins cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{0} cannot be read: {1}")]
@@ -70,7 +71,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether nobody can write there now, so that there is nothing to lock either.
+    /// Whether the folder is not writable now, so that no lock is needed either.
     pub fn is_read_only(&self) -> bool {
         use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let Self::Write(_, error) = self else { return false };
@@ -78,7 +79,7 @@ impl StoreError {
     }
 }
 
-/// When a file was written; another one has another stamp.
+/// Identifies a written version of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
@@ -87,7 +88,7 @@ pub struct Stamp {
     inode: u64,
 }
 
-/// The right to change the logins of one server. It ends when this is dropped.
+/// The right to change the logins of one server, until this is dropped.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
@@ -107,13 +108,13 @@ impl Store {
         &self.folder
     }
 
-    /// What is known of a server now; nothing, if there is no file.
+    /// The current logins at a server; empty if there is no file.
     pub fn load(&self, key: &ServerKey) -> Result<Logins, StoreError> {
         let mut stamp = self.stamp(key);
         loop {
             let mut logins = self.read(key)?;
             let is_complete = self.reveal(key, &mut logins)?;
-            // Another process may have moved the secrets out of the keychain just now.
+            // Another process may just have moved the secrets out of the keychain.
             let now = self.stamp(key);
             if is_complete || now == stamp {
                 return Ok(logins);
@@ -122,7 +123,7 @@ impl Store {
         }
     }
 
-    /// Replaces what is known of a server. The caller holds the lock.
+    /// Replaces the logins at a server. The caller holds the lock.
     pub fn save(&self, key: &ServerKey, logins: &Logins) -> Result<(), StoreError> {
         let path = self.path(key);
         let failed = |error| StoreError::Write(path.clone(), error);
@@ -139,7 +140,8 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets everything about a server. The caller holds the lock. If the keychain fails, only the file is gone.
+    /// Removes all logins at a server. The caller holds the lock. If the keychain fails, only the file is
+    /// removed.
     pub fn remove(&self, key: &ServerKey) -> Result<(), StoreError> {
         let path = self.path(key);
         let before = self.read(key).unwrap_or_default();
@@ -149,7 +151,7 @@ impl Store {
         }
     }
 
-    /// Tells whether the logins may have changed, without reading them.
+    /// The stamp of the file, which shows without reading it whether the logins may have changed.
     pub fn stamp(&self, key: &ServerKey) -> Option<Stamp> {
         let metadata = fs::metadata(self.path(key)).ok()?;
         Some(Stamp {
@@ -160,7 +162,7 @@ impl Store {
         })
     }
 
-    /// Waits for the lock of one server, of all processes of the user.
+    /// Waits for the lock of one server, which all processes of the user respect.
     pub async fn lock(&self, key: &ServerKey) -> Result<Lock, StoreError> {
         let path = self.path(key).with_extension("lock");
         let failed = |error| StoreError::Write(path.clone(), error);
@@ -184,7 +186,7 @@ impl Store {
         self.folder.join(format!("{}-{digest}.json", key.name))
     }
 
-    /// The file as it is, without secrets that are in the keychain.
+    /// The content of the file, without secrets that are in the keychain.
     fn read(&self, key: &ServerKey) -> Result<Logins, StoreError> {
         let path = self.path(key);
         let stamp = self.stamp(key);
@@ -196,14 +198,14 @@ impl Store {
         match record::parse(&text) {
             Ok(logins) => Ok(logins),
             Err(record::ParseError::Newer) => Err(StoreError::Newer(path)),
-            // Another process may have written a good one meanwhile.
+            // Another process may have written a valid one in the meantime.
             Err(record::ParseError::Malformed) if self.stamp(key) != stamp => self.read(key),
             Err(record::ParseError::Malformed) => Err(set_aside(path)),
         }
     }
 }
 
-/// Keeps a file that cannot be read, beside its place.
+/// Moves a file that cannot be read aside.
 fn set_aside(path: PathBuf) -> StoreError {
     let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let aside = path.with_extension(format!("broken-{seconds}"));

@@ -1,4 +1,4 @@
-//! Requests to a token endpoint, and what comes back.
+//! Requests to a token endpoint, and their responses.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use plugbay_core::{credentials::SigningKey, secret::Secret, text::stripped};
@@ -17,14 +17,14 @@ const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// A token is not asked for longer than this, however far away its end is said to be.
+/// Longest lifetime that is accepted, whatever the server says.
 const LONGEST_LIFE: f64 = 10.0 * 366.0 * 24.0 * 3600.0;
-/// The longest token, and the longest list of scopes.
+/// Longest token, and longest list of scopes.
 const LONGEST: usize = 64 * 1024;
 /// How much of an error's text is shown.
 const ERROR_TEXT: usize = 300;
 
-/// How a client authenticates at the token endpoint.
+/// The way in which a client authenticates at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMethod {
@@ -34,7 +34,7 @@ pub enum AuthMethod {
     PrivateKeyJwt,
 }
 
-/// A client as the token endpoint sees it.
+/// A client as used at the token endpoint.
 #[derive(Debug, Clone)]
 pub struct TokenClient<'a> {
     pub id: &'a str,
@@ -49,11 +49,11 @@ pub struct Endpoint<'a> {
     pub http: &'a Http,
     pub url: &'a Url,
     pub issuer: &'a str,
-    /// Seconds since 1970.
+    /// The current time, in seconds since 1970.
     pub now: u64,
 }
 
-/// What is exchanged for a token.
+/// The grant that is exchanged for a token.
 #[derive(Debug)]
 pub enum TokenGrant<'a> {
     Code {
@@ -65,11 +65,11 @@ pub enum TokenGrant<'a> {
         token: &'a Secret,
     },
     ClientCredentials,
-    /// A signed statement of somebody whom the authorization server trusts.
+    /// A statement signed by an issuer that the authorization server trusts.
     Assertion {
         assertion: &'a Secret,
     },
-    /// The user's ID token for a statement to another authorization server.
+    /// The user's ID token, to be exchanged for a statement to another authorization server.
     IdJag {
         id_token: &'a Secret,
         audience: &'a str,
@@ -86,26 +86,26 @@ pub struct TokenRequest<'a> {
     pub dpop: Option<&'a DpopKey>,
 }
 
-/// A token as it was issued.
+/// A token with its data, as issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issued {
     pub access: Secret,
     pub refresh: Option<Secret>,
-    /// In seconds; `None`: the authorization server did not say.
+    /// The lifetime in seconds; `None` if the authorization server did not say.
     pub expires_in: Option<u64>,
-    /// `None`: those that were asked for.
+    /// `None` if they are those asked for.
     pub scopes: Option<Vec<String>>,
-    /// The token is of use only with a proof of possession.
+    /// Whether the token is usable only with a proof of possession.
     pub is_dpop: bool,
 }
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// The authorization server said no; `code` is one of RFC 6749.
+    /// The authorization server rejected the request; `code` is one of RFC 6749.
     #[error("the authorization server answered {code}{}", described(.description.as_ref()))]
     Rejected { code: String, description: Option<String> },
-    /// It is in trouble, or wants to be asked later.
+    /// It has a temporary failure, or limits the rate.
     #[error("the authorization server answered HTTP {0}")]
     Unavailable(u16),
     #[error("the authorization server's answer is of no use: {0}")]
@@ -117,17 +117,17 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// Whether what was exchanged is of no more use: another attempt with it cannot succeed.
+    /// Whether the grant has become useless, so that another attempt with it cannot succeed.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Rejected { code, .. } if matches!(code.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client"))
     }
 
-    /// Whether the authorization server does not know the client (any more).
+    /// Whether the authorization server does not know the client, or no longer does.
     pub fn forgets_client(&self) -> bool {
         matches!(self, Self::Rejected { code, .. } if matches!(code.as_str(), "invalid_client" | "unauthorized_client"))
     }
 
-    /// As it is shown: without secrets of ours that the authorization server repeats.
+    /// The error without our secrets, which the authorization server may repeat.
     fn without(self, secrets: &[&Secret]) -> Self {
         let hidden = |text: String| {
             let long = secrets.iter().filter(|secret| secret.expose().len() >= 4);
@@ -147,11 +147,11 @@ fn described(text: Option<&String>) -> String {
 }
 
 impl Endpoint<'_> {
-    /// Asks for a token.
+    /// Requests a token.
     pub async fn request(&self, request: &TokenRequest<'_>) -> Result<Issued, TokenError> {
         let response = self.send(request, None).await?;
         let response = match (request.dpop, response.header("dpop-nonce")) {
-            // It wants its own nonce in the proof, and has not looked at anything else.
+            // It wants its own nonce in the proof, and has checked nothing else.
             (Some(_), Some(nonce)) if error_code(&response).as_deref() == Some("use_dpop_nonce") => {
                 let nonce = nonce.to_owned();
                 self.send(request, Some(&nonce)).await?
@@ -161,7 +161,7 @@ impl Endpoint<'_> {
         issued(&response).map_err(|error| error.without(&request.secrets()))
     }
 
-    /// Takes a token back, as far as the authorization server can.
+    /// Revokes a token, as far as the authorization server supports that.
     pub async fn revoke(
         &self,
         client: &TokenClient<'_>,
@@ -216,7 +216,7 @@ impl Endpoint<'_> {
 }
 
 impl TokenRequest<'_> {
-    /// All that must not be seen.
+    /// All values that must not be shown.
     fn secrets(&self) -> Vec<&Secret> {
         let mut secrets: Vec<&Secret> = self.client.secret.into_iter().collect();
         match &self.grant {
@@ -257,7 +257,7 @@ fn form<'a>(request: &TokenRequest<'_>) -> Vec<(&'a str, String)> {
     if let Some(resource) = request.resource {
         form.push(("resource", resource.to_owned()));
     }
-    // The scopes of a code were asked for with it. A refresh without scopes keeps those that were granted.
+    // The scopes for a code were requested with it. A refresh without scopes keeps the granted ones.
     let asks = !matches!(request.grant, TokenGrant::Code { .. } | TokenGrant::Refresh { .. });
     if asks && !request.scopes.is_empty() {
         form.push(("scope", request.scopes.join(" ")));
@@ -319,7 +319,7 @@ fn error_code(response: &Response) -> Option<String> {
     Some(body.get("error")?.as_str()?.to_owned())
 }
 
-/// Text of a server as it is shown to the user: one line without control characters.
+/// A server's text for the user: one line without control characters.
 pub fn shown(text: &str) -> String {
     let visible = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
     stripped(text).chars().map(visible).take(ERROR_TEXT).collect::<String>().trim().to_owned()

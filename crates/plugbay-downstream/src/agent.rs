@@ -1,8 +1,9 @@
-//! Agent runs: a sentence becomes calls of tools. A language model of the user's choice says which, the gateway
-//! makes them as if the host had, and the answer holds the model's words and a record of what was done.
+//! Agent runs: a sentence becomes tool calls. A language model of the user's choice decides which calls to
+//! make. The gateway makes them as if the host had, and answers with the model's text and a record of the
+//! calls.
 //!
-//! What only reads is done unasked. What may change things is done if the configuration allows it, or if the
-//! host's user agrees to that very call.
+//! Calls that only read are made without asking. Calls that may change something are made if the
+//! configuration allows it, or if the host's user agrees to that very call.
 
 mod outcome;
 mod report;
@@ -37,11 +38,11 @@ use crate::{
     },
 };
 
-/// The most that a model may say in one turn, in tokens.
+/// Limit of tokens that the model may write in one turn.
 const ANSWER: u32 = 4096;
 /// How often the model is asked again after an unreadable answer.
 const UNREADABLE_REPLIES: usize = 2;
-/// Pauses before the model is asked again after a temporary failure, unless it names another.
+/// Pauses before the model is asked again after a temporary failure, unless the failure names its own pause.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(3)];
 
 /// A natural-language request, limited to one server if named.
@@ -60,7 +61,7 @@ pub(crate) fn begin(context: RequestContext<'_>, agent_request: AgentRequest) {
             Err(refusal) => return context.refuse(&refusal),
         }
     }
-    // The tools that it needs have to be searched for.
+    // The agent's tools are found by search, so the indexes must be ready.
     context.when_searchable(&context.snapshot(), |context| begin_now(context, agent_request));
 }
 
@@ -99,7 +100,7 @@ struct Spent {
     turns: usize,
     tokens: u64,
     unreadable_replies: usize,
-    /// The model has been told that there are no more calls.
+    /// The model has been told that it has no calls left.
     warned: bool,
 }
 
@@ -118,7 +119,7 @@ impl AgentRun {
             let known = snapshot.servers().into_iter();
             let known: Vec<_> = known.filter(|server| snapshot.layout.runs_agents_with(server)).collect();
             let names = || known.iter().map(ServerName::as_str).collect::<Vec<_>>().join(", ");
-            // No two differ only in case.
+            // No two server names differ only in case.
             let found = known.iter().find(|server| server.as_str().eq_ignore_ascii_case(name)).cloned();
             found.ok_or_else(|| format!("there is no server {name:?}, but {}", names()))
         });
@@ -220,7 +221,8 @@ impl AgentRun {
             Chosen::Host => {
                 let left = self.deadline.saturating_duration_since(Instant::now());
                 let reply = self.host.sample(&prompt).await;
-                // Only a host that was away can have come back so late, and meanwhile the clock stood still.
+                // Only if the host was away can it answer after the deadline. The clock stood still
+                // meanwhile.
                 if Instant::now() >= self.deadline {
                     self.deadline = Instant::now() + left;
                 }
@@ -280,7 +282,7 @@ impl AgentRun {
         Ok(calls.iter().zip(outcomes).map(|(call, outcome)| tool_result(call, outcome)).collect())
     }
 
-    /// Waits for all running calls. At the deadline they are cancelled.
+    /// Waits for all running calls. Cancels them at the deadline.
     async fn gather(
         &mut self,
         running: &mut RunningCalls<(usize, usize)>,
@@ -293,7 +295,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Checks, repairs and authorises a call. `Err` is the reason for the model.
+    /// Checks, repairs and authorises a call. `Err` is the reason that the model reads.
     async fn plan(&mut self, call: &ToolCall) -> Result<PlannedCall, String> {
         let found = self.toolbox.get(&call.name);
         let found = found.ok_or_else(|| format!("there is no tool {:?}", call.name))?;
@@ -305,7 +307,7 @@ impl AgentRun {
         let gateway = self.host.outer.session.gateway();
         let (number, repair) = (gateway.tickets.next(), gateway.settings().repair);
         let planned_call = PlannedCall::new(number, found, call.arguments.get().as_bytes(), repair)?;
-        // What the user declines counts too, so that nobody is asked without end.
+        // Calls that the user declines count too, so that the user is not asked without end.
         self.spent.calls += 1;
         if planned_call.effect > self.terms.unasked {
             self.consent(&planned_call).await?;
@@ -313,7 +315,7 @@ impl AgentRun {
         Ok(planned_call)
     }
 
-    /// While the user thinks, the clock stands still.
+    /// Asks the user to consent. The clock stands still meanwhile.
     async fn consent(&mut self, planned_call: &PlannedCall) -> Result<(), String> {
         self.report_progress(&format!("asking whether {} may be called", planned_call.tool));
         let begun = Instant::now();
@@ -332,7 +334,8 @@ impl AgentRun {
     }
 }
 
-/// When it makes sense to ask again: nothing was done, so nothing can be done twice.
+/// The pause before the model is asked again, if asking again makes sense. Nothing was done yet, so nothing
+/// can be done twice.
 fn pause_after(trouble: &ModelError, pauses: &mut impl Iterator<Item = Duration>) -> Option<Duration> {
     match trouble {
         ModelError::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
@@ -341,7 +344,8 @@ fn pause_after(trouble: &ModelError, pauses: &mut impl Iterator<Item = Duration>
     }
 }
 
-/// Rejects an answer that was cut off within its calls: the last may look whole, and half a path is a path too.
+/// Rejects an answer that was cut off within its calls: the last call may look whole, and half a path is a
+/// path too.
 fn reject_cut_off(reply: Reply) -> Result<Reply, ModelError> {
     if reply.stop == Stop::Limit && !reply.calls.is_empty() {
         let why = format!("it was cut off after {ANSWER} tokens, and none of its calls was made");

@@ -1,4 +1,4 @@
-//! Which model runs agents, and on which terms. Shared by all sessions.
+//! The model and the terms of agent runs, shared by all sessions.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -33,7 +33,7 @@ pub struct Limits {
     pub calls: usize,
     /// How often the model is asked.
     pub turns: usize,
-    /// Read and written by the model.
+    /// Limit of tokens that the model reads and writes.
     pub tokens: u64,
     pub time: Duration,
 }

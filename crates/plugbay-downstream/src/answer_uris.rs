@@ -12,20 +12,20 @@ use plugbay_core::{
 
 use crate::{destination::Route, message::Request};
 
-/// URIs in an answer that its host knows by others.
+/// URIs in an answer that must be replaced, because the host knows them by other URIs.
 #[derive(Debug, Clone)]
 pub(crate) enum AnswerUris {
     /// The pages in the `_meta` of a tool's result.
     Pages(ServerName, Arc<Resources>),
-    /// The contents of a resource that the host has asked for by another URI than its server's; both are JSON strings.
+    /// The contents of a resource whose server has another URI for it than the host; both are JSON strings.
     Read { own: Bytes, asked: Bytes },
 }
 
 impl AnswerUris {
-    /// `None` for an answer that passes as it is.
+    /// The URIs to replace; `None` if the answer passes unchanged.
     pub(crate) fn of(request: &Request, route: &Route, snapshot: &Snapshot) -> Option<Self> {
         match request.method() {
-            // Any server may name a page in a result; where there are none, nothing is looked for.
+            // Any server may name a page in a result. If there are no pages at all, nothing is searched.
             b"tools/call" if snapshot.resources.has_any_pages() => {
                 Some(Self::Pages(route.server.clone(), Arc::clone(&snapshot.resources)))
             }
@@ -39,7 +39,7 @@ impl AnswerUris {
         }
     }
 
-    /// What is replaced in an answer.
+    /// The replacements in an answer.
     pub(crate) fn edits(&self, message: &[u8], head: &Head) -> Vec<(Span, Bytes)> {
         let (Kind::Result { .. }, Some(result)) = (&head.kind, &head.payload) else { return Vec::new() };
         match self {

@@ -1,4 +1,4 @@
-//! MCP Apps as a host uses them: which requests open a page, and pages that several servers have.
+//! MCP Apps as a host uses them: requests that open a page, and pages that several servers have.
 
 use plugbay_core::{
     apps::is_page,
@@ -26,7 +26,7 @@ pub(crate) fn note(context: RequestContext<'_>, route: &Route, snapshot: &Snapsh
     }
 }
 
-/// Why a page that several servers have is not read, with the URIs by which each of them is.
+/// The refusal to read a page that several servers have, with the URI for each of them.
 pub(crate) fn several_pages(uri: &str, places: &[Place], snapshot: &Snapshot) -> Refusal {
     let shown = places.iter().filter_map(|place| snapshot.resources.moved_page(&place.server, uri));
     let shown = shown.collect::<Vec<_>>().join(", ");

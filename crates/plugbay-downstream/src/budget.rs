@@ -1,7 +1,8 @@
-//! Shares of something that is limited, memory above all: counted as long as they are held.
+//! Shares of a limited resource, above all memory. Units are counted as long as they are held.
 //!
-//! Budgets form a tree: all, caller, session. A share may hold as much as its parent has left, so the more is in use,
-//! the less each may take: one alone gets half, two get a third each. The last part is always free for a newcomer.
+//! Budgets form a tree: all, caller, session. A share may hold as much as its parent has left. So the more is
+//! in use, the less each may take: one alone gets half, two get a third each. The last part is always free
+//! for a newcomer.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -17,9 +18,9 @@ use crate::limits::{LEAST_OF_SESSION, UNREAD, UNREAD_ANSWERS};
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
-    /// From here on no new work begins.
+    /// At this level no new work begins.
     limit: usize,
-    /// From here on answers that come are not kept.
+    /// At this level new answers are not kept.
     limit_of_answers: usize,
     /// This much may be held, however much others hold.
     least: usize,
@@ -31,7 +32,7 @@ impl Budget {
         Self::of(limit, limit, limit, None)
     }
 
-    /// A share of a caller: it may hold as much as it leaves to others, and `least` in any case.
+    /// A share for a caller: it may hold as much as it leaves to others, but always `least`.
     pub(crate) fn share(self: &Arc<Self>, least: usize) -> Arc<Self> {
         Self::of(usize::MAX, usize::MAX, least, Some(self))
     }
@@ -50,7 +51,7 @@ impl Budget {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// How much this may hold, by what others leave.
+    /// How much this may hold, given what others leave.
     fn fair(&self) -> usize {
         self.parent.as_ref().map_or(self.limit, |parent| parent.left().max(self.least))
     }
@@ -64,14 +65,14 @@ impl Budget {
         self.held() < self.limit.min(self.fair())
     }
 
-    /// Whether an answer that has come can be kept. The first one may have any length that others leave.
+    /// Whether a new answer can be kept. The first one may use everything that others leave.
     pub(crate) fn has_room_for(&self, length: usize) -> bool {
         let held = self.held();
         let limit = if held == 0 { usize::MAX } else { self.limit_of_answers };
         held.saturating_add(length) <= limit.min(self.fair())
     }
 
-    /// Whether its slow connections should be closed now, before it has no room.
+    /// Whether slow connections should be closed now, before the budget is used up.
     pub(crate) fn is_under_pressure(&self) -> bool {
         self.held() >= self.fair() / 4
     }
@@ -87,7 +88,7 @@ impl Budget {
         self.has_room().then(|| self.reserve(1))
     }
 
-    /// The same bytes, counted until the last slice of them is dropped.
+    /// Counts the bytes of a frame until the last slice of them is dropped.
     pub(crate) fn hold(self: &Arc<Self>, frame: Frame) -> Frame {
         frame.map(|piece| self.reserve(piece.len()).around(piece))
     }
@@ -107,7 +108,8 @@ impl Budget {
     }
 }
 
-/// The memory budget of the caller that uses a connection: known with its first request.
+/// The memory budget of the caller that uses a connection; set when the caller is known, with its first
+/// request.
 #[derive(Debug, Clone)]
 pub(crate) struct BudgetOfConnection(Arc<Mutex<Arc<Budget>>>);
 
@@ -125,7 +127,7 @@ impl BudgetOfConnection {
     }
 }
 
-/// Counted until it is dropped.
+/// Units held of a budget, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
@@ -138,7 +140,7 @@ impl Reservation {
         self.budget.add(length);
     }
 
-    /// Lives as long as these bytes.
+    /// Ties the reservation to these bytes: both are dropped together.
     pub(crate) fn around(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(CountedBytes { bytes, _reservation: self })
     }

@@ -36,13 +36,13 @@ use crate::{
 
 /// Longest timeout that a call may ask for.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
-/// Where a result tells what was repaired in its call.
+/// The `_meta` key under which a result lists the repairs of its call.
 const REPAIRS_KEY: &str = "plugbay/repairs";
-/// As many as are shown for a name that is none.
+/// How many tools are suggested for an unknown name.
 const NEAREST: usize = 3;
-/// So few names are looked up in a moment.
+/// Up to this many names are looked up on the event loop.
 const FEW_NAMES: usize = 8;
-/// Definitions of more bytes than this are not described at once.
+/// Limit of definitions that one call describes, in bytes.
 const DESCRIPTIONS: usize = 4 << 20;
 
 pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
@@ -59,11 +59,12 @@ pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
     if context.snapshot().settled || for_servers || names_known_tools(context, tool) {
         return serve_now(context, tool);
     }
-    // The next server may bring the tool that is wanted.
+    // The next server to list its tools may bring the wanted one.
     context.when_settled(move |context| serve_now(context, tool));
 }
 
-/// Whether the call names known tools, exactly as they are exposed: a server that has yet to list cannot change their meaning.
+/// Whether the call names known tools, exactly as exposed. Servers that have yet to list cannot change their
+/// meaning.
 fn names_known_tools(context: RequestContext<'_>, tool: BuiltinTool) -> bool {
     if !matches!(tool, BuiltinTool::Execute | BuiltinTool::Read | BuiltinTool::Describe) {
         return false;
@@ -115,7 +116,7 @@ fn serve_now(context: RequestContext<'_>, tool: BuiltinTool) {
     context.text(&reply);
 }
 
-/// Asks the servers that the caller may use again what they have. It counts as one call.
+/// Asks the servers that the caller may use to list their tools again. This counts as one call.
 fn refresh(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<String, Refusal> {
     let principal = &context.gateway().principal;
     if !principal.may_refresh() {
@@ -174,18 +175,18 @@ fn described(session: &Session, snapshot: &Snapshot, names: &[String]) -> Reply 
     if servers.is_empty() { Err(told) } else { Ok(told) }
 }
 
-/// The definition of a tool, and below it the shape of its results, if that is known.
+/// The definition of a tool, followed by the shape of its results, if that is known.
 fn with_shape(mut definition: String, session: &Session, snapshot: &Snapshot, target: &Target) -> String {
     let shape = session.gateway().usage.shapes.line(&target.server, &snapshot.catalog, &target.tool);
     definition.extend(shape.map(|shape| format!("\n{shape}")));
     definition
 }
 
-/// Why `execute_tool` calls nothing.
+/// The reason why `execute_tool` makes no call.
 enum NotCalled {
-    /// The model reads it.
+    /// An error that the model reads.
     Told(String),
-    /// The host does.
+    /// An error that the host reads.
     Refused(Refusal),
 }
 
@@ -195,10 +196,10 @@ impl From<String> for NotCalled {
     }
 }
 
-/// The call that stands in the arguments of `execute_tool`.
+/// The call in the arguments of `execute_tool`.
 enum ExecutedCall {
     Server(Route),
-    /// Of a tool that is not listed, with these arguments.
+    /// A call of the unlisted tool that reads stored results, with these arguments.
     ReadResult(Vec<u8>),
 }
 
@@ -244,7 +245,7 @@ fn execute_quickly(
     Some(route.map(ExecutedCall::Server).map_err(NotCalled::from))
 }
 
-/// A host may allow `execute_read_tool` without asking, so it must not be able to change anything.
+/// Rejects tools that may change something: a host may allow `execute_read_tool` without asking.
 fn check_read_only(tool: BuiltinTool, name: &str, callable: &Callable<'_>) -> Result<(), NotCalled> {
     if tool == BuiltinTool::Read && !callable.found().is_some_and(Found::is_read_only) {
         let execute = BuiltinTool::Execute.name();
@@ -257,7 +258,7 @@ fn checked<T>(call: arguments::Call<'_, T>, mode: arguments::Mode) -> Result<arg
     call.checked(mode).map_err(|refusal| refusal.to_string())
 }
 
-/// The route of a call that stands in the arguments of another one and has been checked.
+/// The route of a checked call that stands in the arguments of another one.
 fn inner_route<T>(
     context: RequestContext<'_>,
     snapshot: &Snapshot,
@@ -281,7 +282,7 @@ fn inner_route<T>(
     })
 }
 
-/// A call with these arguments instead of those that stand at `outer`.
+/// A call with these arguments in place of those at `outer`.
 pub(crate) fn inner_call(
     request: &Request,
     outer: Span,
@@ -297,7 +298,7 @@ pub(crate) fn inner_call(
     Ok(InnerCall { arguments: (outer, arguments), way: Way::Plain, filter: None, timeout: None, repairs })
 }
 
-/// `part` as a slice of the message, if it stands there: empty arguments may stand nowhere.
+/// `part` as a slice of the message, or a copy if it is no part of the message, such as empty arguments.
 fn shared(message: &Bytes, part: &[u8]) -> Bytes {
     let within = message.as_ptr_range();
     let Range { start, end } = part.as_ptr_range();
@@ -308,7 +309,7 @@ fn shared(message: &Bytes, part: &[u8]) -> Bytes {
     }
 }
 
-/// Arguments from a string may be nested deeper than the message had room for.
+/// Checks that the arguments fit into a message: if they came as a string, they may be nested too deep.
 fn sendable(arguments: Bytes) -> Result<Bytes, String> {
     let params = [br#"{"arguments":"#, &*arguments, b"}"].concat();
     let is_message = Head::read(&write::request(b"0", "tools/call", &params)).is_ok();
@@ -323,7 +324,8 @@ fn agent_request(request: &Request) -> Result<AgentRequest, String> {
     Ok(AgentRequest { query, server: text("server", size_limit::NAME)? })
 }
 
-/// Why the server of the name has no tools, or the names that are like it, or else the tools that do what it says.
+/// The reply to an unknown name: why its server has no tools, else similar names, else tools that do what the
+/// name says.
 fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
     let server = name::split(name).and_then(|(server, _)| ServerName::parse(server).ok());
     if let Some(server) = server

@@ -8,14 +8,14 @@ use tokio::sync::watch;
 
 use crate::message::Request;
 
-/// Longest name or version kept of a host, in characters.
+/// Longest host name or version that is kept, in characters.
 const LONGEST: usize = 64;
 
 /// The number of connected hosts of each kind. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectedHosts {
     counts: watch::Sender<BTreeMap<ConnectedHost, usize>>,
-    /// Counts the same hosts among others.
+    /// The counts that include these hosts among others.
     all: Option<Arc<ConnectedHosts>>,
 }
 
@@ -39,7 +39,7 @@ impl ConnectedHosts {
         self.counts.subscribe()
     }
 
-    /// Counts the hosts of one connection, which count here too.
+    /// Counts for the hosts of one connection, which are also counted here.
     #[must_use]
     pub fn of_connection(&self) -> Self {
         Self { counts: watch::Sender::default(), all: Some(Arc::new(self.clone())) }
@@ -112,7 +112,7 @@ impl Presence {
         Self { connected_hosts, host }
     }
 
-    /// Whether the entry still describes the host. A host without a name keeps its former one.
+    /// Whether the entry still describes the host. A host that sends no name keeps its former one.
     pub(crate) fn matches(&self, client: &ClientInfo<'_>, profile: &str) -> bool {
         let ConnectedHost { name, version, profile: known, era, .. } = &self.host;
         let named =

@@ -11,7 +11,7 @@ use crate::{
     gateway::Gateway, message::Request, outbox::Outbox, refusal::Refusal, respond, session::Session,
 };
 
-/// Arguments of up to so many bytes are checked on the event loop, as far as one pass over them can tell.
+/// Arguments of up to this many bytes are checked on the event loop, as far as one pass can tell.
 const QUICKLY_CHECKED: usize = 64 << 10;
 
 /// Everything that a handler needs to answer a request, now or later.
@@ -61,7 +61,7 @@ impl<'a> RequestContext<'a> {
         self.answer(respond::result(self.request.id(), self.era, result));
     }
 
-    /// Answers the call of a built-in tool; an error is one that the model reads.
+    /// Answers the call of a built-in tool. An `Err` is shown to the model.
     pub(crate) fn text(&self, reply: &Result<String, String>) {
         let (Ok(text) | Err(text)) = reply;
         self.answer(respond::tool_text(self.request.id(), self.era, text, reply.is_err()));
@@ -73,7 +73,8 @@ impl<'a> RequestContext<'a> {
 
     // --- later
 
-    /// Goes on with `then` when `coming` is there. If the host cancels the request first, `coming` is dropped.
+    /// Runs `coming` in the background, then `then`. If the host cancels the request first, `coming` is
+    /// dropped.
     pub(crate) fn later<T: Send + 'static>(
         self,
         coming: impl Future<Output = T> + Send + 'static,
@@ -101,13 +102,13 @@ impl<'a> RequestContext<'a> {
         });
     }
 
-    /// Goes on when every server has listed its tools or failed.
+    /// Continues when every server has listed its tools or failed.
     pub(crate) fn when_settled(self, then: impl FnOnce(RequestContext<'_>) + Send + 'static) {
         let gateway = self.gateway().clone();
         self.later(async move { gateway.settled().await }, |context, ()| then(context));
     }
 
-    /// Goes on when the indexes of tools and skills are built. Other requests are served meanwhile.
+    /// Continues when the indexes of tools and skills are built. Other requests are served meanwhile.
     pub(crate) fn when_searchable(
         self,
         snapshot: &Snapshot,
@@ -125,13 +126,13 @@ impl<'a> RequestContext<'a> {
         self.later(ready, |context, _| then(context));
     }
 
-    /// The arguments of a call, if a quick check of them takes no time worth mentioning.
+    /// The arguments of a call, if they are short enough for a quick check.
     pub(crate) fn short_arguments(&self) -> Option<&'a [u8]> {
         self.request.arguments().filter(|arguments| arguments.len() <= QUICKLY_CHECKED)
     }
 
-    /// Goes on with what a quick check has found in the arguments of the call. If it could not tell, `find` takes a closer
-    /// look in another thread.
+    /// Continues with `quickly`, the result of a quick check of the arguments. If that is `None`, `find`
+    /// checks them in another thread.
     pub(crate) fn checked<T: Send + 'static>(
         self,
         quickly: Option<T>,
@@ -149,7 +150,7 @@ impl<'a> RequestContext<'a> {
         });
     }
 
-    /// Answers the call of a built-in tool with a text that is made now, or in another thread if that may take long.
+    /// Answers the call of a built-in tool with a text, made in another thread if that may take long.
     pub(crate) fn text_made(
         self,
         takes_long: bool,
@@ -165,7 +166,7 @@ impl<'a> RequestContext<'a> {
         });
     }
 
-    /// Work in another thread; it starts when this is awaited and a thread is free.
+    /// Runs work in another thread, once this is awaited and a thread is free.
     fn worked<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,

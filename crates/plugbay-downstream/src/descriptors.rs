@@ -1,8 +1,8 @@
-//! The limit of open descriptors of this process.
+//! The limit of open file descriptors of this process.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// More than this is of no use: it allows thousands of connections and servers.
+/// The limit that plugbay asks for. It allows thousands of connections and servers; more is of no use.
 const WANTED: u64 = 8192;
 
 /// Raises the limit of open descriptors as far as the system allows, and returns how many are usable. Systems allow a
@@ -24,7 +24,7 @@ mod tests {
 
     const CHILD: &str = "PLUGBAY_DOWNSTREAM_CHILD";
 
-    /// The limit concerns all threads of a process, so a child has it.
+    /// The limit concerns all threads of a process, so the test runs in a child process.
     #[test]
     fn the_limit_of_descriptors_is_raised() {
         if std::env::var_os(CHILD).is_none() {

@@ -1,4 +1,4 @@
-//! The destination of a request: a server, with the parts that are replaced by the server's names, or plugbay itself.
+//! The destination of a request: plugbay itself, or a server with the names to replace by the server's own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,24 +17,24 @@ pub(crate) enum Destination {
     Server(Route),
     Builtin(BuiltinTool),
     BuiltinPrompt(BuiltinPrompt),
-    /// A server as one tool.
+    /// A server that is shown as one tool.
     Suite(ServerName),
     /// plugbay answers for a skill.
     Skill(SkillAnswer),
-    /// No list has the skill or the file, but one of these servers may.
+    /// No list has the skill or the file, but one of these servers may have it.
     Perhaps(Vec<ServerName>),
     /// A stored result, as a resource.
     Result(Handle),
 }
 
-/// What plugbay answers itself to a request for a skill.
+/// How plugbay itself answers a request for a skill.
 #[derive(Debug)]
 pub(crate) enum SkillAnswer {
-    /// Of its own skill: the entry, the file, or the directory.
+    /// For its own skill: the entry, the file, or the directory.
     Entry,
     File,
     Directory,
-    /// A directory of a server that lists none: a JSON array of its children.
+    /// A directory of a server that cannot list directories: a JSON array of its children.
     Children(Bytes),
 }
 
@@ -57,9 +57,9 @@ pub(crate) struct InnerCall {
     pub(crate) way: Way,
     /// A jq filter for the result.
     pub(crate) filter: Option<Arc<str>>,
-    /// Instead of the server's own.
+    /// A timeout in place of the server's own.
     pub(crate) timeout: Option<Duration>,
-    /// What was repaired: a member for the result's `_meta`.
+    /// The repairs that were made: a member for the result's `_meta`.
     pub(crate) repairs: Option<Bytes>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Way {
     /// `execute_tool` or `execute_read_tool`.
     Execute,
     Suite,
-    /// None: the arguments of a client of the plain API were repaired.
+    /// No outer tool: the arguments of a client of the plain API were repaired.
     Plain,
 }
 
@@ -79,13 +79,13 @@ impl Route {
         Self { server: place.server, subject, role: Role::None, inner: None }
     }
 
-    /// The same for a URI of skills. If the host has it with the server's name, the answer has that too.
+    /// The same for the URI of a skill. If the host's URI has the server's name in it, so has the answer.
     pub(crate) fn to_skill(place: Place, span: Span, uri: &str) -> Self {
         let role = server_part(uri).map_or(Role::None, |start| Role::Mapped(start.to_owned().into()));
         Self { role, ..Self::to(place, span) }
     }
 
-    /// To a server, about nothing that it has a name for.
+    /// A route for a request that names nothing that the server has its own name for.
     pub(crate) fn to_server(server: &ServerName) -> Self {
         Self { server: server.clone(), subject: None, role: Role::None, inner: None }
     }

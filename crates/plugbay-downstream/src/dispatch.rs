@@ -40,7 +40,7 @@ use crate::{
     suspended::{HostCall, Observed},
 };
 
-/// Arguments of so many bytes are checked quickly, whatever they are.
+/// Arguments of up to this many bytes are quick to check, whatever they contain.
 const VERY_SHORT: usize = 256;
 
 /// Handles one message from a host. Never waits: slow work is spawned, and its answer goes to `sink`.
@@ -106,8 +106,8 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     Ok(())
 }
 
-/// Whether a host that is about to open works better in the legacy era. Without an answer to its first request it opens
-/// so; what it has opened stays open.
+/// Whether a host that is about to connect works better in the legacy era. It falls back to that era if its
+/// `server/discover` is refused. A session that is open keeps its era.
 fn prefers_legacy(session: &Session, request: &Request) -> bool {
     let info = ClientInfo::of(request, Era::Modern);
     let era = session.snapshot().layout.hosts.of(info.client()).era;
@@ -188,7 +188,8 @@ fn list(context: RequestContext<'_>, item_kind: ItemKind) {
     context.when_settled(move |context| answer_list(context, item_kind));
 }
 
-/// What the host has declared, if it lists once only and it is not known what servers have for such hosts.
+/// The host's declaration, if the host lists only once and the servers' lists for such hosts are not known
+/// yet.
 fn awaited_lists(session: &Session) -> Option<Arc<Declaration>> {
     let declared = session.declared()?;
     let waits = !session.gateway().snapshots.borrow().fits(&declared) && !session.host_view().lists_again();
@@ -211,7 +212,7 @@ pub(crate) fn route_request(context: RequestContext<'_>, find: FindDestination) 
     let snapshot = context.snapshot();
     match find(context, &snapshot) {
         Ok(destination) => handle(context, destination),
-        // The server may not have listed its tools yet: look again when all have.
+        // A server may not have listed its tools yet: look again when all have.
         Err(Refusal::Unknown { .. } | Refusal::UnknownResource { .. } | Refusal::UnknownMethod)
             if !snapshot.settled =>
         {
@@ -224,7 +225,7 @@ pub(crate) fn route_request(context: RequestContext<'_>, find: FindDestination) 
     }
 }
 
-/// The same for a search that checks the arguments too: in another thread, unless they are very short.
+/// The same for a `find` that also checks the arguments: in another thread, unless they are very short.
 pub(crate) fn route_in_turn(context: RequestContext<'_>, find: FindDestination) {
     if context.request.arguments().is_none_or(|json| json.len() <= VERY_SHORT) {
         return route_request(context, find);
@@ -268,7 +269,7 @@ fn handle_resolved(context: RequestContext<'_>, destination: Destination) {
     }
 }
 
-/// Sends the request to its server. The answer comes to the table of calls.
+/// Sends the request to its server. The answer arrives in the table of calls.
 pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
     let RequestContext { session, request, era, .. } = context;
     let snapshot = session.snapshot();
@@ -315,7 +316,7 @@ pub(crate) fn forward(context: RequestContext<'_>, route: &Route) {
     context.gateway().servers.forward(&route.server, call);
 }
 
-/// The last guard of a caller's grant, whatever route the request took.
+/// Checks the caller's grant once more, whatever path the request took.
 fn may_use(context: RequestContext<'_>, route: &Route, snapshot: &Snapshot) -> bool {
     if !context.gateway().principal.is_restricted() {
         return true;
@@ -325,7 +326,7 @@ fn may_use(context: RequestContext<'_>, route: &Route, snapshot: &Snapshot) -> b
     tool.is_none_or(|(_, name)| string_value(name).is_some_and(|tool| exposure.policy.may(&tool)))
 }
 
-/// A tool outside the grant does not exist for its caller.
+/// The refusal of a tool outside the grant: for its caller it does not exist.
 fn unknown_tool(request: &Request) -> Refusal {
     let name = request.subject().unwrap_or_default().into_owned();
     Refusal::Unknown { what: "tool", name, nearest: Vec::new() }
@@ -339,7 +340,7 @@ fn refuse_limited(context: RequestContext<'_>, route: &Route, snapshot: &Snapsho
     context.refuse(&refusal);
 }
 
-/// The host's bytes with holes for the server's names and the ticket.
+/// The host's message as a draft, with holes for the server's names and the ticket.
 fn draft(request: &Request, route: &Route) -> Draft {
     let mut draft = Draft::new(request.message.clone()).with(request.id.clone(), Hole::Ticket);
     if let Some((subject, server_name)) = &route.subject {
@@ -426,7 +427,7 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Counts and observes a message to a server that is not in the table of calls.
+/// Counts and observes a message to a server that has no entry in the table of calls.
 fn pass(
     session: &Session,
     request: &Request,
@@ -475,7 +476,7 @@ pub(crate) fn receive_notification(session: &Session, notification: &Notificatio
     }
 }
 
-/// Forwards a notification of unknown method to its server, if that can be found.
+/// Forwards a notification with an unknown method, if its server can be determined.
 fn forward_notification(session: &Session, notification: &Notification) {
     let (request, snapshot) = (notification.as_request(), session.snapshot());
     let era = if session.is_modern() { Era::Modern } else { Era::Legacy };

@@ -24,13 +24,13 @@ impl SealedState {
         Self { text, seal, now }
     }
 
-    /// The ticket in a state, if it opens.
+    /// The ticket in a state, if its seal is valid.
     pub fn open(&self, state: &str, name: &str, arguments: &str) -> Option<u64> {
         let opened = self.seal.open(state, &Owner::default(), &subject(name, arguments), self.now);
         opened.ok().map(|Ticket(ticket)| ticket)
     }
 
-    /// Before every state of this gateway.
+    /// The prefix of every state of this gateway.
     pub fn mark(&self) -> &str {
         self.text.rsplit_once('.').map_or("", |(mark, _)| &self.text[..=mark.len()])
     }

@@ -24,10 +24,10 @@ use crate::{
     remembered_searches::RememberedSearches, results::Results, suspended::SuspendedCalls, workers::Workers,
 };
 
-/// How long a host that lists once waits for the lists that servers have for hosts of its kind.
+/// How long a host that lists only once waits for the lists that servers have for its kind of host.
 const FITTING: Duration = Duration::from_secs(3);
 
-/// The way to the servers and the latest view of what they offer.
+/// The servers and the latest view of what they offer, with all other shared state.
 #[derive(Clone)]
 pub struct Gateway {
     pub servers: Arc<dyn Servers>,
@@ -43,17 +43,17 @@ pub struct Gateway {
     pub connected_hosts: ConnectedHosts,
     /// The embedding table for search.
     pub table: fn() -> Option<Arc<EmbeddingTable>>,
-    /// Ranks search hits with a model, and remembers what searches led to.
+    /// Ranks search hits with a model, and remembers what each search led to.
     pub ranker: Arc<Ranker>,
     /// The model and the terms of agent runs.
     pub agents: Arc<Agents>,
     /// The threads for answers that take long.
     pub workers: Arc<Workers>,
-    /// Results that were too large for their hosts, and filters over them.
+    /// Results that were too large for their hosts, and jq filters for them.
     pub results: Arc<Results>,
     /// Runs the scripts of models.
     pub scripts: Arc<dyn Scripts>,
-    /// Gives each session servers of its own; `None`: all sessions have the same.
+    /// Gives each session its own servers; `None`: all sessions share them.
     pub session_views: Option<SessionViews>,
     /// The sender of the requests; over HTTP each session has its own.
     pub principal: Principal,
@@ -70,12 +70,12 @@ pub struct ToolUsage {
     pub shapes: Arc<LearnedShapes>,
 }
 
-/// What becomes known of hosts.
+/// Events about hosts.
 #[derive(Clone)]
 pub struct HostEvents {
-    /// Notified when a host has declared its capabilities, which servers need when they start.
+    /// Notified when a host has declared its capabilities, which servers need at startup.
     pub opened: Arc<Notify>,
-    /// Hears what each host has declared: servers may have other lists for it.
+    /// Called with each host's declaration: servers may have other lists for it.
     pub declared: HostDeclared,
     /// Notified when a host has got its first tool list, so that work of low priority can begin.
     pub first_list: Arc<Notify>,
@@ -83,24 +83,25 @@ pub struct HostEvents {
     pub switched: Arc<Notify>,
 }
 
-/// Hears what a host has declared.
+/// Called with a host's declaration.
 pub type HostDeclared = Arc<dyn Fn(Arc<Declaration>) + Send + Sync>;
 
-/// Makes the view of a session. Two views of one key have the same servers, which stop some time after the last
-/// view of it was dropped.
+/// Makes the view of a session. Two views with one key have the same servers, which stop some time after the
+/// last of these views is dropped.
 pub type SessionViews = Arc<dyn Fn(&SessionKey) -> SessionView + Send + Sync>;
 
-/// What one session sees of the gateway: its servers, what they offer, and the hosts that they may ask.
+/// One session's view of the gateway: its servers, what they offer, and the hosts that they may send requests
+/// to.
 pub struct SessionView {
     pub servers: Arc<dyn Servers>,
     pub snapshots: watch::Receiver<Snapshot>,
     pub host_registry: Arc<HostRegistry>,
-    /// The calls of the session's hosts: what is due for one of them goes to the servers of this session.
+    /// The calls of the session's hosts; they go to the servers of this session.
     pub suspended: Arc<SuspendedCalls>,
 }
 
 impl Gateway {
-    /// The gateway as this session sees it.
+    /// The gateway as seen by this session.
     #[must_use]
     pub fn enter(&self, session: &SessionKey) -> Self {
         let principal = self.principal.clone().marked_by(session);
@@ -121,13 +122,13 @@ impl Gateway {
         !self.principal.is_restricted() || self.principal.sees(server, &self.snapshots.borrow())
     }
 
-    /// The memory of searches, if the sender of the requests is the user: callers with a name of their own share it with nobody.
+    /// The memory of searches, if the sender of the requests is the user. Named callers do not share it.
     pub(crate) fn searches(&self) -> Option<&RememberedSearches> {
         let is_user = self.principal.account.get().grant.name.is_none();
         is_user.then_some(&*self.ranker.searches)
     }
 
-    /// The settings as they are now: a reload may change them at any time.
+    /// The current settings: a reload may change them at any time.
     pub(crate) fn settings(&self) -> LiveSettings {
         self.snapshots.borrow().layout.settings
     }
@@ -139,7 +140,7 @@ impl Gateway {
 }
 
 impl Gateway {
-    /// Waits until it is known what servers have for hosts that declare this, for a moment at most.
+    /// Waits until the servers' lists for hosts with this declaration are known, but only for a moment.
     pub(crate) async fn fitting(&self, host: &Declaration) {
         let at_most = self.settings().list_wait.min(FITTING);
         let mut snapshots = self.snapshots.clone();

@@ -42,12 +42,12 @@ pub(crate) struct HostView {
     unlisted: AtomicBool,
     /// Number of live [`ListChangeListener`]s.
     listeners: AtomicUsize,
-    /// Takes the active tools after each change, if somebody keeps them.
+    /// Called with the active tools after each change, if they are to be saved.
     keeper: OnceLock<Keeper>,
     pub(crate) open_apps: OpenApps,
 }
 
-/// Takes the active tools of a host, saved as text.
+/// Saves the active tools of a host, as text.
 pub(crate) struct Keeper(pub(crate) Box<dyn Fn(String) + Send + Sync>);
 
 impl fmt::Debug for Keeper {
@@ -56,7 +56,7 @@ impl fmt::Debug for Keeper {
     }
 }
 
-/// A connection on which the host gets `list_changed` notifications, as long as this lives.
+/// A connection on which the host gets `list_changed` notifications, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ListChangeListener(Arc<HostView>);
 
@@ -66,7 +66,7 @@ impl Drop for ListChangeListener {
     }
 }
 
-/// A server with active tools: it does not become idle as long as this lives.
+/// A server with active tools: it does not become idle until this is dropped.
 struct HeldServer {
     servers: Arc<dyn Servers>,
     server: ServerName,
@@ -121,14 +121,15 @@ struct State {
     /// Over HTTP: whether no stream was open for `list_changed` when the host first listed its tools.
     missed_first_list: Option<bool>,
     active: Active,
-    /// The tools used most when the host connected; fixed, because a list must not change in mid conversation.
+    /// The tools used most when the host connected; fixed, because a list must not change in
+    /// mid-conversation.
     learned: Arc<Learned>,
-    /// The setting `learn` of that moment.
+    /// The value of the setting `learn` at that moment.
     learn: usize,
     held: BTreeMap<ServerName, HeldServer>,
     chosen: Option<ChosenMode>,
-    /// The last snapshot of this view behind the one that it was made of, cached for sessions only: other host views may
-    /// be unused for long.
+    /// The snapshot that the last view was made of, and that view. Cached for sessions only: other host views
+    /// may be unused for long.
     seen: Option<(Snapshot, Snapshot)>,
 }
 
@@ -199,8 +200,8 @@ impl HostView {
         let _ = self.keeper.set(keeper);
     }
 
-    /// Takes the host's `clientInfo`; without a name the host keeps its former one. The tools of `learned` are fixed
-    /// when a conversation begins.
+    /// Takes the host's `clientInfo`; a host that sends no name keeps its former one. The learned tools are
+    /// fixed when a conversation begins.
     pub(crate) fn identify(
         &self,
         client: Client<'_>,
@@ -256,25 +257,25 @@ impl HostView {
         self.lock().host.clone()
     }
 
-    /// How the host takes large results. A client of the plain API has no model that could read on.
+    /// How the host takes large results. A client of the plain API has no model that could read more of them.
     pub(crate) fn takes(&self) -> HostTakes {
         let takes = HostTakes::of(&self.lock().host);
         HostTakes { outlines: takes.outlines && self.persistence != Persistence::Plain, ..takes }
     }
 
-    /// Activated tools stay active, and the host is notified of them.
+    /// Whether activated tools stay active and the host is notified of them.
     pub(crate) fn shows_changes(&self) -> bool {
         self.is_persistent() && self.lock().host.lists_again && self.has_listener()
     }
 
-    /// Activated tools stay active, and the host lists its tools again, now or later.
+    /// Whether activated tools stay active and the host lists its tools again, now or later.
     pub(crate) fn lists_again(&self) -> bool {
         let state = self.lock();
         self.is_persistent() && state.host.lists_again && state.missed_first_list != Some(true)
     }
 
-    /// Notes whether the host can get `list_changed` when it first lists its tools. This stays fixed: a list that
-    /// varied with the host's connections would be worse.
+    /// Notes whether the host could get `list_changed` when it first listed its tools. This stays fixed: a
+    /// list that varied with the host's connections would be worse.
     pub(crate) fn note_first_list(&self) {
         let mut state = self.lock();
         if state.missed_first_list.is_none() {
@@ -296,12 +297,12 @@ impl HostView {
         !matches!(self.persistence, Persistence::None | Persistence::Plain)
     }
 
-    /// Several connections may share this view.
+    /// Whether several connections may share this view.
     pub(crate) fn is_shared(&self) -> bool {
         self.persistence == Persistence::Named
     }
 
-    /// The current snapshot in this view, for a host that has declared this.
+    /// The current snapshot in this view, for a host with this declaration.
     pub(crate) fn snapshot(
         &self,
         now: &Snapshot,
@@ -323,7 +324,7 @@ impl HostView {
 
     /// The `instructions` for the host's model, cut to the limit of the host.
     pub(crate) fn instructions(&self, seen: &Snapshot) -> String {
-        // The mode is chosen when all servers have listed or failed.
+        // Before all servers have listed or failed, the mode is not chosen yet.
         let decided = seen.settled || seen.layout.mode.is_some();
         let host = &self.lock().host;
         let lists_all = if decided { seen.listing.is_plain() } else { host.code_mode };
@@ -376,9 +377,9 @@ impl HostView {
         }
     }
 
-    /// The mode, chosen once when all servers have listed or failed, and one has listed. A list that changes its mode
-    /// in the middle of a conversation would cost more than a wrong choice; only the user's configuration changes it.
-    /// Without a session the choice holds as long as the catalog has about the same size.
+    /// The mode. It is chosen once, when all servers have listed or failed, and at least one has listed.
+    /// Changing it in mid-conversation would cost more than a wrong choice, so only the user's configuration
+    /// changes it. Without a session the choice holds as long as the catalog keeps about the same size.
     fn mode(&self, state: &mut State, now: &Snapshot) -> Mode {
         let configured = if state.host.gateway { Some(Mode::All) } else { now.layout.mode };
         let lasts = configured.is_some() || self.is_persistent();
@@ -391,7 +392,8 @@ impl HostView {
         let sizes = Sizes::of(now);
         let choice = configured.is_none().then(|| auto::choose(&state.host, sizes));
         let mode = configured.or(choice.as_ref().map(|choice| choice.mode)).unwrap_or_default();
-        // While nothing is known, no list is worth keeping: a mended configuration may bring any number of tools.
+        // While the catalog is empty the choice is not kept: a repaired configuration may bring any number of
+        // tools.
         let known = configured.is_some() || now.catalog.iter().next().is_some();
         if now.settled && known {
             if let Some(choice) = &choice {

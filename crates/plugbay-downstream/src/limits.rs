@@ -5,26 +5,27 @@ const MIB: usize = 1024 * KIB;
 
 // --- memory
 
-/// Bytes that all hosts together may leave unread. A caller may hold as much of it as it leaves to others.
+/// Bytes that all hosts together may leave unread. A caller may hold as much of this as it leaves to others.
 pub(crate) const UNREAD_BY_ALL: usize = 512 * MIB;
 /// Bytes that each caller may hold, however much others hold. A request alone gets half of them.
 pub(crate) const LEAST_OF_CALLER: usize = 4 * MIB;
-/// Bytes that each session or request may hold, also if its caller has used up its memory.
+/// Bytes that each session or request may hold, even if its caller has used up its memory.
 pub(crate) const LEAST_OF_SESSION: usize = 64 * KIB;
-/// Unread bytes of one session from which on its requests are rejected.
+/// Unread bytes of one session at which its requests are rejected.
 pub(crate) const UNREAD: usize = 16 * MIB;
-/// Unread bytes of one session from which on answers that come are replaced by an error. An answer alone may be longer.
+/// Unread bytes of one session at which new answers are replaced by an error. A single answer may be longer.
 pub(crate) const UNREAD_ANSWERS: usize = 128 * MIB;
-/// Unread bytes of the only host of a process, from which on answers are replaced by an error.
+/// Unread bytes at which new answers are replaced by an error, for the only host of a process.
 pub(crate) const UNREAD_ALONE: usize = 256 * MIB;
-/// Unread bytes from which on plugbay reads no requests of a host on stdio, and no host gets notifications.
+/// Unread bytes at which plugbay stops reading requests of a host on stdio, and sends a host no
+/// notifications.
 pub(crate) const HIGH: usize = 8 * MIB;
-/// Unread bytes from which on one of many hosts gets no notifications and no server requests.
+/// Unread bytes at which one of many hosts gets no notifications and no server requests.
 pub(crate) const HIGH_AMONG_MANY: usize = 256 * KIB;
 
-// --- notifications that wait to be read: log messages and all others have these limits each
+// --- notifications that wait to be read: these limits apply to log messages and to all others separately
 
-/// A limit of queued notifications. Beyond, the oldest are dropped.
+/// A limit of queued notifications. Above it, the oldest are dropped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lane {
     pub(crate) messages: usize,
@@ -35,7 +36,7 @@ pub(crate) struct Lane {
 pub(crate) const LANE_ALONE: Lane = Lane { messages: 4096, bytes: 4 * MIB };
 /// For one of many hosts.
 pub(crate) const LANE_AMONG_MANY: Lane = Lane { messages: 1024, bytes: 256 * KIB };
-/// For a host that has no stream open on which it could get them.
+/// For a host that has no open stream for them.
 pub(crate) const LANE_UNHEARD: Lane = Lane { messages: 256, bytes: 64 * KIB };
 
 // --- requests

@@ -1,4 +1,4 @@
-//! The lists that a host knows, so that it is notified of changes only.
+//! The lists that a host knows, so that it is notified only of changes.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -13,13 +13,13 @@ pub(crate) enum Kind {
     Tools,
     Resources,
     Prompts,
-    /// Their files are resources, and the protocol has no other notification for them.
+    /// A skill's files are resources, and the protocol has no notification for skills.
     Skills,
 }
 
 impl Kind {
     pub(crate) const ALL: [Self; 4] = [Self::Tools, Self::Resources, Self::Prompts, Self::Skills];
-    /// Those that `subscriptions/listen` has a name for.
+    /// The kinds that `subscriptions/listen` has a name for.
     pub(crate) const NAMED: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
 
     pub(crate) fn of(item_kind: ItemKind) -> Self {
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// The definitions of one kind, as they are sent; of skills without the brackets of a list.
+/// The definitions of one kind, as they are sent; for skills without the brackets of the list.
 pub(crate) fn definitions(snapshot: &Snapshot, item_kind: ItemKind) -> &Bytes {
     match item_kind {
         ItemKind::Tool => &snapshot.listing.tools,
@@ -60,12 +60,12 @@ pub(crate) fn definitions(snapshot: &Snapshot, item_kind: ItemKind) -> &Bytes {
     }
 }
 
-/// The lists as the host last got them, or was notified of.
+/// The lists as the host last got them or was notified of them.
 #[derive(Debug, Default)]
 pub(crate) struct KnownLists([Option<[Bytes; 2]>; 4]);
 
 impl KnownLists {
-    /// Everything, as it is now.
+    /// All lists in their current state.
     pub(crate) fn all(snapshot: &Snapshot) -> Self {
         Self(Kind::ALL.map(|kind| Some(definitions_of(snapshot, kind))))
     }
@@ -74,7 +74,8 @@ impl KnownLists {
         self.0[kind as usize] = Some(definitions_of(snapshot, kind));
     }
 
-    /// Whether the host knows another list than the current one. A list that it never requested does not differ.
+    /// Whether the host knows another list than the current one. A list that it never requested counts as
+    /// unchanged.
     pub(crate) fn differs(&self, snapshot: &Snapshot, kind: Kind) -> bool {
         self.0[kind as usize].as_ref().is_some_and(|known| *known != definitions_of(snapshot, kind))
     }

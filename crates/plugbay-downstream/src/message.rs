@@ -22,7 +22,7 @@ pub(crate) enum Message {
     Response(Response),
 }
 
-/// A longer message is read in another thread: the check takes a millisecond for each megabyte or two.
+/// A message longer than this is read in another thread: reading 1 to 2 MB takes about a millisecond.
 pub(crate) const LONG: usize = 1 << 20;
 
 impl Message {
@@ -64,7 +64,7 @@ pub(crate) struct Notification {
 }
 
 impl Notification {
-    /// Read as a request is, but for the id.
+    /// Reads the notification like a request, but without an id.
     pub(crate) fn as_request(&self) -> Request {
         Request::new(self.message.clone(), 0..0, self.method.clone(), self.params.clone())
     }
@@ -97,12 +97,12 @@ pub(crate) struct Request {
     pub(crate) faults: ParamsFaults,
 }
 
-/// Why a request is refused, whatever its method.
+/// Faults for which a request is refused, whatever its method.
 #[derive(Clone, Default)]
 pub(crate) struct ParamsFaults {
-    /// A key that not every parser would read alike.
+    /// A key that different parsers could read differently.
     pub(crate) ambiguous: Option<&'static str>,
-    /// A part that plugbay reads and that is over its limit.
+    /// A part that plugbay reads and that exceeds its limit.
     pub(crate) too_long: Option<TooLong>,
 }
 
@@ -114,8 +114,8 @@ pub(crate) struct InitializeParams {
     pub(crate) client_info: Option<Span>,
 }
 
-/// Keys of `params` that must be unambiguous. If one stood twice, or also in other case, a server could read
-/// another name than the one that plugbay checked.
+/// Keys of `params` that must be unambiguous. If one occurred twice, or also in another case, a server could
+/// read another name than the one that plugbay checked.
 const UNAMBIGUOUS: [&str; 9] =
     ["name", "uri", "ref", "arguments", "_meta", "inputResponses", "requestState", "task", "taskId"];
 
@@ -170,7 +170,7 @@ impl Request {
         Self { message, params, ..request }
     }
 
-    /// Whether a part is short enough to be looked into; notes the first that is not.
+    /// Whether a part is short enough to be read; notes the first one that is not.
     fn is_within_limit(&mut self, key: &str, value: &Span) -> bool {
         if value.len() <= SMALLEST_LIMIT {
             return true;
@@ -182,7 +182,7 @@ impl Request {
         is_within
     }
 
-    /// What is too long in it is not kept, because it is read before the request is refused.
+    /// Takes `_meta` without its overlong parts: it is read before the request is refused.
     fn take_meta(&mut self, mut meta: Meta) {
         for (key, part) in [("capabilities", &mut meta.capabilities), ("clientInfo", &mut meta.client_info)] {
             *part = part.take().filter(|value| self.is_within_limit(key, value));
@@ -198,7 +198,7 @@ impl Request {
         &self.message[self.method.clone()]
     }
 
-    /// Whether the method is about something that the headers of a modern request name.
+    /// Whether the headers of a modern request must name the subject of this method.
     pub(crate) fn is_named(&self) -> bool {
         matches!(
             self.method(),
@@ -211,7 +211,7 @@ impl Request {
         )
     }
 
-    /// The `params.name`, `params.uri` or `params.taskId` that the method is about.
+    /// The subject of the request: `params.name`, `params.uri` or `params.taskId`.
     pub(crate) fn subject(&self) -> Option<Cow<'_, str>> {
         match self.method() {
             b"tools/call" | b"prompts/get" => self.text(self.name.as_ref()),
@@ -221,13 +221,13 @@ impl Request {
         }
     }
 
-    /// The name that the request is about, and where it stands.
+    /// The name in the request, and where it stands.
     pub(crate) fn named(&self, what: &str) -> Result<(Cow<'_, str>, Span), Refusal> {
         let found = self.name.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
         found.ok_or_else(|| Refusal::InvalidParams(format!("\"name\" must be {what}")))
     }
 
-    /// The URI that the request is about, and where it stands.
+    /// The URI in the request, and where it stands.
     pub(crate) fn addressed(&self) -> Result<(Cow<'_, str>, Span), Refusal> {
         let found = self.uri.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
         found.ok_or_else(|| Refusal::InvalidParams("\"uri\" must be the address of a resource".to_owned()))
@@ -261,7 +261,7 @@ impl Request {
         self.method() == b"resources/read"
     }
 
-    /// Its `_meta` names a protocol version, whatever that may be.
+    /// Whether its `_meta` names a protocol version, known or not.
     pub(crate) fn is_modern(&self) -> bool {
         self.meta.version.is_some()
     }

@@ -1,4 +1,4 @@
-//! Whose pages a host may show.
+//! The servers whose pages a host may show.
 
 use std::{
     collections::BTreeSet,
@@ -8,8 +8,8 @@ use std::{
 use plugbay_core::{name::ServerName, surface::Place};
 use smallvec::SmallVec;
 
-/// The servers whose pages a host may show: it has read one, or has called a tool that has one. A host never tells which
-/// page a call comes from, nor when it has closed one.
+/// The servers whose pages a host may show: it has read a page, or has called a tool that has one. A host
+/// never says which page a call comes from, nor when it has closed one.
 #[derive(Debug, Default)]
 pub(crate) struct OpenApps(Mutex<BTreeSet<ServerName>>);
 
@@ -18,7 +18,8 @@ impl OpenApps {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The place of the only server among them. To guess would be to let one server's page appear in place of another's.
+    /// The place of the only server among them. With several, a guess could show one server's page in place
+    /// of another's.
     pub(crate) fn only_of(&self, places: SmallVec<[Place; 1]>) -> Option<Place> {
         let open = self.servers();
         let mut places = places.into_iter().filter(|place| open.contains(&place.server));

@@ -23,24 +23,24 @@ use crate::{
 };
 use lanes::{Kind, Lanes};
 
-/// How much is read ahead from servers for a busy host. Bytes in a server's pipe cost nothing; bytes here need
-/// a buffer and are cold when they are written.
+/// How much is read ahead from servers for a busy host. Bytes in a server's pipe cost nothing. Bytes here
+/// need a buffer, and have left the processor cache when they are written.
 const AHEAD: usize = 64 * 1024;
 
 /// The queue of messages to one host. Pushing never waits, so a host that does not read stalls only itself.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// It belongs to one request and closes with its answer.
+    /// The outbox belongs to one request and closes with its answer.
     for_one: bool,
     /// Messages before the answer are dropped.
     answers_only: bool,
-    /// The outbox of the outer request, which takes the server requests of this one.
+    /// The outbox of the outer request, which takes the server requests of the inner one.
     outer: Option<Arc<Outbox>>,
-    /// It takes results whole: nobody wants an outline.
+    /// Results are taken whole, never as an outline.
     takes_whole: bool,
-    /// Why plugbay itself answered with an error, for a transport that says it in another form.
+    /// The error that plugbay itself answered with, for a transport that writes it in another form.
     refusal: OnceLock<Refusal>,
-    /// Counts the queued bytes; none if there is only one host.
+    /// Counts the queued bytes; `None` if there is only one host.
     budget: Option<Arc<Budget>>,
     /// Counts messages that wait elsewhere for the only host.
     kept_elsewhere: OnceLock<Arc<Budget>>,
@@ -54,25 +54,25 @@ pub(crate) struct Outbox {
 struct Queue {
     /// Messages that must not be dropped.
     frames: VecDeque<Frame>,
-    /// How many of them were taken so far.
+    /// How many of `frames` were taken so far.
     taken: u64,
     /// Notifications that may be dropped.
     lanes: Lanes,
-    /// Queued, or taken and not yet written.
+    /// Bytes that are queued, or taken and not yet written.
     bytes: usize,
     closed: bool,
-    /// The host has no stream open on which it could get these messages.
+    /// The host has no open stream for these messages.
     unheard: bool,
     /// Counts the request in flight, until its answer.
     slot: Option<Reservation>,
-    /// Writes the message that so many were dropped, for a host that wants it.
+    /// Writes the notice that this many messages were dropped, for a host that wants it.
     notice: Option<fn(u64) -> Frame>,
-    /// Servers that read no further ahead until there is room.
+    /// Tasks that wait for room before they read on from a server.
     waiting: Vec<Waker>,
 }
 
 impl Outbox {
-    /// For one request: its progress and then its answer, which closes it.
+    /// An outbox for one request: its progress and then its answer, which closes it.
     pub(crate) fn for_request(budget: &Arc<Budget>) -> Self {
         Self { for_one: true, ..Self::for_window(budget) }
     }
@@ -83,12 +83,12 @@ impl Outbox {
         self
     }
 
-    /// For a request whose host takes no stream.
+    /// An outbox for a request whose host accepts no stream.
     pub(crate) fn for_answer(budget: &Arc<Budget>) -> Self {
         Self { answers_only: true, ..Self::for_request(budget) }
     }
 
-    /// For a request of plugbay, made for the one that is answered in `outer`.
+    /// An outbox for a request by plugbay, on behalf of the request that `outer` answers.
     pub(crate) fn within(outer: &Arc<Self>) -> Self {
         Self {
             for_one: true,
@@ -98,7 +98,7 @@ impl Outbox {
         }
     }
 
-    /// The same for results that stay whole, however large they are.
+    /// The same for results that stay whole, whatever their size.
     pub(crate) fn taking_whole_results(self) -> Self {
         Self { takes_whole: true, ..self }
     }
@@ -115,19 +115,20 @@ impl Outbox {
         self.answers_only
     }
 
-    /// For everything that one of many hosts gets.
+    /// An outbox for all messages to one of many hosts.
     pub(crate) fn for_window(budget: &Arc<Budget>) -> Self {
         Self { budget: Some(Arc::clone(budget)), ..Self::default() }
     }
 
-    /// For messages that belong to no request, if requests have their own outboxes. The host does not listen yet.
+    /// An outbox for messages that belong to no request, if requests have their own. The host does not listen
+    /// yet.
     pub(crate) fn for_notifications(budget: &Arc<Budget>) -> Self {
         let outbox = Self::for_window(budget);
         outbox.set_heard(false);
         outbox
     }
 
-    /// The host has opened a stream for these messages, or has lost it.
+    /// Notes whether the host has a stream for these messages.
     pub(crate) fn set_heard(&self, heard: bool) {
         let mut queue = self.lock();
         queue.unheard = !heard;
@@ -137,12 +138,12 @@ impl Outbox {
         }
     }
 
-    /// Sets how the host is told that messages were dropped.
+    /// Sets the notice about dropped messages.
     pub(crate) fn set_notice(&self, notice: Option<fn(u64) -> Frame>) {
         self.lock().notice = notice;
     }
 
-    /// Drops the notifications that a host without a stream would get later.
+    /// Drops the notifications that are kept for a host without a stream.
     pub(crate) fn drop_unheard(&self) {
         let mut queue = self.lock();
         if queue.unheard {
@@ -151,7 +152,7 @@ impl Outbox {
         }
     }
 
-    /// Whether an answer of this length can be kept. The first one always can if the host is alone.
+    /// Whether an answer of this length can be kept. If the host is alone, the first one always can.
     pub(crate) fn has_room_for(&self, length: usize) -> bool {
         if let Some(budget) = &self.budget {
             return budget.has_room_for(length);
@@ -168,7 +169,7 @@ impl Outbox {
         }
     }
 
-    /// Answers a request of this raw id with an error of plugbay.
+    /// Answers a request of this raw id with an error by plugbay.
     pub(crate) fn refuse(&self, id: &[u8], refusal: &Refusal) {
         if self.for_one {
             let _ = self.refusal.set(refusal.clone()); // before the answer, which wakes the reader
@@ -176,7 +177,7 @@ impl Outbox {
         self.answer(respond::error(id, refusal));
     }
 
-    /// The error of plugbay that is the answer; `None` if the answer is a server's.
+    /// plugbay's error, if that is the answer; `None` if the answer comes from a server.
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         self.refusal.get()
     }
@@ -199,12 +200,12 @@ impl Outbox {
         self.push_droppable(Kind::Other, frame);
     }
 
-    /// The same for a log message: these push out no other notifications.
+    /// The same for a log message. Log messages displace no other notifications.
     pub(crate) fn send_log(&self, frame: Frame) {
         self.push_droppable(Kind::Log, frame);
     }
 
-    /// Whether the host keeps up, so that more than answers can be sent to it.
+    /// Whether the host keeps up, so that more than answers may be sent to it.
     pub(crate) fn has_room(&self) -> bool {
         let waiting = {
             let queue = self.lock();
@@ -224,7 +225,7 @@ impl Outbox {
         room.then(|| budget.reserve(message.len()).around(message))
     }
 
-    /// The request was cancelled: there will be no answer.
+    /// Closes the outbox of a cancelled request, which gets no answer.
     pub(crate) fn cancelled(&self) {
         if self.for_one {
             self.close();
@@ -267,7 +268,7 @@ impl Outbox {
         if !heard && frame.len() > limit.bytes {
             return queue.lanes.note_dropped(kind);
         }
-        // One that waits must not keep the whole buffer in which it was read.
+        // A frame that waits is copied, so that it does not keep the whole buffer in which it was read.
         let waits = queue.bytes > 0 || !heard;
         let frame = if waits { Frame::from(Bytes::from(joined(&frame))) } else { frame };
         let frame = match &self.budget {
@@ -283,7 +284,7 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    /// Everything that waits; `None` when the outbox is closed and empty.
+    /// Takes all queued messages; `None` when the outbox is closed and empty.
     pub(crate) async fn take(&self) -> Option<VecDeque<Frame>> {
         loop {
             {
@@ -299,7 +300,7 @@ impl Outbox {
         }
     }
 
-    /// The first message, if it has come.
+    /// Takes the first message, if there is one.
     pub(crate) fn take_now(&self) -> Option<Frame> {
         let mut queue = self.lock();
         let frame = queue.frames.pop_front()?;
@@ -313,13 +314,13 @@ impl Outbox {
         self.lock().closed
     }
 
-    /// Closed, and every message has been taken.
+    /// Whether the outbox is closed and every message has been taken.
     pub(crate) fn is_done(&self) -> bool {
         let queue = self.lock();
         queue.closed && queue.frames.is_empty() && queue.lanes.is_empty()
     }
 
-    /// So much of what was taken has been written.
+    /// Notes that this many of the taken bytes were written.
     pub(crate) fn written(&self, bytes: usize) {
         let mut queue = self.lock();
         queue.bytes -= bytes;
@@ -332,7 +333,7 @@ impl Outbox {
         }
     }
 
-    /// Ready when a server may read on for this host.
+    /// Ready when a server may be read further for this host.
     pub(crate) fn poll_ahead(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut queue = self.lock();
         if queue.bytes < AHEAD || queue.closed {
@@ -344,7 +345,7 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// Waits until the host has read enough of what it was sent.
+    /// Waits until the host has read enough of its messages.
     pub(crate) async fn room(&self) {
         loop {
             let drained = self.drained.notified();
@@ -355,7 +356,7 @@ impl Outbox {
         }
     }
 
-    /// Waits until the host has read nothing for so long.
+    /// Waits until the host has read nothing for this long.
     pub(crate) async fn stuck(&self, patience: Duration) {
         loop {
             let before = self.lock().bytes;
@@ -366,7 +367,7 @@ impl Outbox {
         }
     }
 
-    /// No more will come; what is queued is still given out.
+    /// Closes the outbox. Queued messages can still be taken.
     pub(crate) fn close(&self) {
         let mut queue = self.lock();
         queue.closed = true;
@@ -384,7 +385,7 @@ impl Outbox {
 }
 
 impl Queue {
-    /// Everything, in the order in which it was sent.
+    /// All queued messages, in the order in which they were sent.
     fn take(&mut self) -> VecDeque<Frame> {
         let frames = std::mem::take(&mut self.frames);
         let first = self.taken;

@@ -1,4 +1,4 @@
-//! The sender of a session's requests: what it may use, how much of it, and who hears of its calls.
+//! The sender of a session's requests: its rights, its limits, and who observes its calls.
 
 use std::{
     fmt,
@@ -24,10 +24,10 @@ use tokio::time::Instant;
 
 use crate::rate::{Limited, Meter};
 
-/// Views of one caller that are kept: sessions with servers of their own see different snapshots.
+/// Limit of views kept for one caller: sessions with their own servers see different snapshots.
 const KEPT_VIEWS: usize = 16;
 
-/// How often a caller may have the servers list their tools again.
+/// How often a caller may make the servers list their tools again.
 const REFRESH_EVERY: Duration = Duration::from_secs(5);
 
 /// What a caller may do.
@@ -37,15 +37,15 @@ pub struct Grant {
     pub name: Option<Arc<str>>,
     /// The tools that it may use; `None` for all.
     pub tools: Option<ToolGrant>,
-    /// Its own limits, which go before those of the configuration.
+    /// The caller's own limits, which override those of the configuration.
     pub limits: CallLimits,
     /// The OAuth client that acts for the caller.
     pub client: Option<Arc<str>>,
-    /// The scopes of its access token: others may allow more tools.
+    /// The scopes of its access token, if other scopes may allow more tools.
     pub scopes: Option<HeldScopes>,
 }
 
-/// A caller with one grant. Sessions that have both in common share it.
+/// A caller with one grant. Sessions with the same caller and grant share it.
 #[derive(Default)]
 pub struct Account {
     pub(crate) grant: Grant,
@@ -53,7 +53,7 @@ pub struct Account {
     views: Arc<GrantedViews>,
 }
 
-/// What a caller has used so far, whatever its grant.
+/// The usage of a caller so far, under any grant.
 #[derive(Default)]
 pub(crate) struct Usage {
     // Std mutexes: held for a look-up, never across an await.
@@ -62,11 +62,12 @@ pub(crate) struct Usage {
     skills_refreshed: Mutex<Option<Instant>>,
 }
 
-/// Snapshots as they were published, and as callers with the same tools see them.
+/// Pairs of a published snapshot, and the same one as callers with these tools see it.
 #[derive(Default)]
 pub(crate) struct GrantedViews(Mutex<Vec<(Snapshot, Snapshot)>>);
 
-/// The account of a session. A new access token of the same caller may have another grant, and replaces it.
+/// The account of a session. A new access token of the same caller may have another grant, which replaces the
+/// account.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CurrentAccount(Arc<Mutex<Arc<Account>>>);
 
@@ -79,7 +80,7 @@ impl CurrentAccount {
         Arc::clone(&lock(&self.0))
     }
 
-    /// Returns whether it was another one.
+    /// Replaces the account. Returns whether it was a different one.
     pub(crate) fn replace(&self, account: &Arc<Account>) -> bool {
         let mut current = lock(&self.0);
         let is_other = !Arc::ptr_eq(&current, account);
@@ -95,15 +96,15 @@ impl CurrentAccount {
 pub struct Principal {
     pub(crate) account: CurrentAccount,
     pub(crate) session: SessionMark,
-    /// The session is that of all requests under one name: it does not end with a connection.
+    /// The session belongs to all requests under one name, so it does not end with a connection.
     pub(crate) lasts: bool,
-    /// The session as which the gateway was entered.
+    /// The key of the session in which the gateway was entered.
     pub(crate) key: Option<SessionKey>,
-    /// Hears of every call to a server.
+    /// Observes every call to a server.
     pub observer: Option<Arc<dyn Observer>>,
     /// The number of live sessions of all callers.
     pub sessions: Arc<AtomicUsize>,
-    /// How often a caller was refused something because it had used up its share.
+    /// How often a caller was rejected because it had used up its share.
     pub refused: Arc<AtomicU64>,
 }
 
@@ -112,7 +113,7 @@ impl Principal {
         Self { observer, ..Self::default() }
     }
 
-    /// The same in a session with servers of its own.
+    /// The same in a session that has its own servers.
     pub(crate) fn within(self, session: &SessionKey) -> Self {
         Self { key: Some(session.clone()), ..self }
     }
@@ -124,7 +125,7 @@ impl Principal {
         self
     }
 
-    /// The same for a session of its own, whose id nobody knows.
+    /// The same for a session without a known id; its mark is random.
     pub(crate) fn marked(mut self) -> Self {
         if self.session == SessionMark::default() {
             let _ = getrandom::fill(&mut self.session.0);
@@ -142,17 +143,17 @@ impl Principal {
         lock(&account.usage.meter).admit(&limits, self.session)
     }
 
-    /// Whether the servers may be asked for their tools again. Then they are, as of now.
+    /// Whether the servers may be asked for their tools again. If so, notes the time.
     pub(crate) fn may_refresh(&self) -> bool {
         may_refresh(&self.account.get().usage.refreshed)
     }
 
-    /// The same for servers with skills, which are asked whenever a host lists skills.
+    /// The same for skills. Servers with skills are asked again whenever a host lists skills.
     pub(crate) fn may_refresh_skills(&self) -> bool {
         may_refresh(&self.account.get().usage.skills_refreshed)
     }
 
-    /// The snapshot as the caller sees it, if that is not the whole.
+    /// The snapshot as the caller sees it; `None` if it sees everything.
     pub(crate) fn narrowed(&self, now: &Snapshot) -> Option<Snapshot> {
         let account = self.account.get();
         let tools = account.grant.tools.as_ref()?;
@@ -189,7 +190,7 @@ impl Principal {
         rules.needed(held, allows)
     }
 
-    /// Whether the caller may use some tools only, so that what concerns no single tool is not for it.
+    /// Whether the caller may use only some tools. Then anything that concerns no single tool is off limits.
     pub(crate) fn is_restricted(&self) -> bool {
         self.account.get().grant.tools.is_some()
     }
@@ -200,7 +201,8 @@ impl Account {
         Self { grant, ..Self::default() }
     }
 
-    /// With what the caller has used under other grants, and with what callers with the same tools see.
+    /// An account that shares the caller's usage under other grants, and the views of callers with the same
+    /// tools.
     pub(crate) fn sharing(grant: Grant, usage: &Arc<Usage>, views: Arc<GrantedViews>) -> Self {
         Self { grant, usage: Arc::clone(usage), views }
     }
@@ -247,7 +249,7 @@ impl Drop for CountedSession {
     }
 }
 
-/// Whether it is long enough ago. Then it is now.
+/// Whether the last refresh is long enough ago. If so, notes the time.
 fn may_refresh(last: &Mutex<Option<Instant>>) -> bool {
     let (now, mut last) = (Instant::now(), lock(last));
     let may = last.is_none_or(|last| now.duration_since(last) >= REFRESH_EVERY);

@@ -19,9 +19,9 @@ use crate::remembered_searches::RememberedSearches;
 
 /// Limit of cached answers for each catalog.
 const CACHED_ANSWERS: usize = 256;
-/// Backoff after a failure of the model, unless it names another.
+/// Backoff after a failure of the model, unless the failure names its own.
 const BACKOFF: Duration = Duration::from_secs(60);
-/// Short enough to be added to any clock.
+/// Longest backoff: short enough to be added to any clock.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The ranking model and its deadline.
@@ -62,12 +62,12 @@ pub struct Ranked<'a> {
     pub poor: bool,
 }
 
-/// Shared by all sessions.
+/// The ranking model with its cache, shared by all sessions.
 #[derive(Debug, Default)]
 pub struct Ranker {
     // A std mutex: held for look-ups, never across an await.
     state: Mutex<State>,
-    /// What searches led to, for the user's own hosts.
+    /// What each search led to, for the user's own hosts.
     pub searches: Arc<RememberedSearches>,
 }
 
@@ -144,7 +144,7 @@ impl Ranker {
             }
             Err(trouble) => {
                 let pause = match &trouble {
-                    // These are about one query.
+                    // These failures concern one query only.
                     ModelError::Refused(_) | ModelError::Malformed(_) => None,
                     ModelError::RateLimited { retry_after: Some(pause), .. } => Some(*pause),
                     _ => Some(BACKOFF),
@@ -248,7 +248,7 @@ pub fn merge<'a>(
     Ranked { hits, clear, poor }
 }
 
-/// Shows the model all tools that may be meant, the likely ones first.
+/// The prompt, with all tools that may be meant, the likely ones first.
 fn prompt(request: &RankRequest, snapshot: &Snapshot, table: fn() -> Option<Arc<EmbeddingTable>>) -> Prompt {
     let likely =
         snapshot.tool_index.candidates(&request.query, ranking::CANDIDATES, request.server.as_ref(), table);

@@ -17,7 +17,7 @@ use plugbay_core::{
     observe::SessionMark,
 };
 
-/// Sessions of one caller whose calls are counted at a time; those that rested longest are forgotten first.
+/// Limit of one caller's sessions whose calls are counted; those unused longest are forgotten first.
 const SESSIONS: usize = 4096;
 
 /// A limit that a call would exceed.
@@ -30,14 +30,14 @@ pub(crate) struct Limited {
 }
 
 impl Limited {
-    /// Whole seconds for `Retry-After`: never too early.
+    /// Whole seconds for `Retry-After`, rounded up.
     pub(crate) fn seconds(&self) -> u64 {
         let whole = self.retry_after.as_secs();
         (whole + u64::from(self.retry_after.subsec_nanos() > 0)).max(1)
     }
 }
 
-/// What a caller has used of its limits. It begins anew when a limit changes.
+/// A caller's usage of its limits. It restarts when a limit changes.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     rate: Option<Bucket>,
@@ -80,11 +80,11 @@ fn forget_oldest(sessions: &mut HashMap<SessionMark, Bucket>) {
     }
 }
 
-/// A limit that is replenished evenly.
+/// A limit that is replenished evenly over time.
 struct Bucket {
     limit: Rate,
     used: Instant,
-    /// `None`: so many calls are allowed that there is nothing to count.
+    /// `None`: the limit is so high that nothing needs to be counted.
     limiter: Option<RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Instant>>>,
 }
 
@@ -116,7 +116,7 @@ impl fmt::Debug for Bucket {
     }
 }
 
-/// A limit of calls in one stretch of time, which begins with the first of them.
+/// A limit of calls per time window, which begins with the first call.
 #[derive(Debug)]
 struct Window {
     limit: Rate,
@@ -142,7 +142,7 @@ impl Window {
     }
 }
 
-/// The clock of the runtime, which tests can stop.
+/// The runtime's clock, which tests can stop.
 #[derive(Debug, Clone, Copy, Default)]
 struct TokioClock;
 

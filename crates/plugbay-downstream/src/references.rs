@@ -1,4 +1,5 @@
-//! References to stored results in the arguments of a call: each is replaced by its value before anything else happens.
+//! References to stored results in the arguments of a call: each is replaced by its value before anything
+//! else is done.
 
 use plugbay_core::{
     filter::FilterOutput,
@@ -15,12 +16,12 @@ use crate::{
     },
 };
 
-/// Whether the arguments may refer to stored results: a quick look at them.
+/// Whether the arguments may refer to stored results, by a quick check.
 pub(crate) fn may_be_in(request: &Request) -> bool {
     request.arguments().is_some_and(reference::may_be_in)
 }
 
-/// Goes on with the request when its references are replaced.
+/// Continues with the request once its references are replaced.
 pub(crate) fn resolve(context: RequestContext<'_>, then: impl FnOnce(RequestContext<'_>) + Send + 'static) {
     let owned = context.to_owned();
     let resolving = async move { replaced(owned.borrow()).await };
@@ -52,7 +53,7 @@ pub(crate) async fn replaced(context: RequestContext<'_>) -> Result<Option<Reque
     for reference in references {
         let at = |why: String| format!("{}: {why}", place(&reference));
         let value = value(context, &reference).await.map_err(at)?;
-        // A small call can refer to much: no more of it is held than a message may have.
+        // A small call can refer to large results: no more of them is held than a message may have.
         length += value.len();
         within_limit(context, length)?;
         values.push((reference.span, value));
@@ -60,7 +61,7 @@ pub(crate) async fn replaced(context: RequestContext<'_>) -> Result<Option<Reque
     edited(context, request, values).map(Some)
 }
 
-/// The request with arguments as objects that a model has put into a string; `None` if there are no such.
+/// The request with arguments parsed that a model has sent as a string; `None` if it has none.
 fn opened(context: RequestContext<'_>) -> Result<Option<Request>, String> {
     let request = context.request;
     let Some(arguments) = &request.arguments else { return Ok(None) };
@@ -97,7 +98,7 @@ async fn value(context: RequestContext<'_>, reference: &Reference) -> Result<Vec
     }
 }
 
-/// Reads the result and works on it in another thread.
+/// Reads a stored result, and works on it in another thread.
 async fn worked<T: Send + 'static>(
     context: RequestContext<'_>,
     stored: StoredResult,

@@ -1,4 +1,4 @@
-//! Why a request is not served: the one place where an error code is chosen.
+//! The reasons why a request is refused. This is the only place that chooses an error code.
 
 use std::borrow::Cow;
 
@@ -18,10 +18,10 @@ use crate::rate::Limited;
 /// The code of a call that exceeds a limit. Its `data` has `retryAfter`, in seconds.
 pub(crate) const RATE_LIMITED: i32 = -32029;
 
-/// Of a name that is too long, so many bytes are told again.
+/// A name that is too long is quoted up to this many bytes.
 const BRIEF: usize = 100;
 
-/// Why a request is not served.
+/// The reason why a request is refused.
 #[derive(Debug, Clone)]
 pub(crate) enum Refusal {
     Malformed(Malformed),
@@ -34,7 +34,7 @@ pub(crate) enum Refusal {
         name: String,
         nearest: Vec<String>,
     },
-    /// A name that is no tool's exposed one, and could mean tools of several servers.
+    /// A name that is no exposed name, and could mean tools of several servers.
     Ambiguous {
         name: String,
         candidates: Vec<String>,
@@ -45,7 +45,7 @@ pub(crate) enum Refusal {
         uri: String,
         era: Era,
     },
-    /// A skill, or a file of one, that several servers have: the URIs that tell them apart.
+    /// A skill, or a file of one, that several servers have; with the URIs that tell them apart.
     Disputed {
         uris: Vec<String>,
     },
@@ -54,7 +54,7 @@ pub(crate) enum Refusal {
     ShuttingDown,
     /// plugbay shuts down and takes no new requests.
     Draining,
-    /// Unread answers of hosts leave no memory for this one.
+    /// Hosts leave so much unread that there is no memory for this answer.
     TooMuchUnread,
     /// The headers of a request contradict its body.
     HeaderMismatch(String),
@@ -66,13 +66,13 @@ pub(crate) enum Refusal {
     Limited(Limited),
     /// The token of the caller was revoked, or has expired.
     Revoked,
-    /// The access token of the caller does not allow this; one with these scopes would.
+    /// The access token of the caller does not allow this. A token with these scopes would.
     MissingScope {
         scope: String,
     },
-    /// The server sent a request that the host cannot be sent, and why.
+    /// The server sent a request that the host cannot be sent; with the reason.
     HostCannotAnswer(String),
-    /// The host answered a server request of its own call with this error.
+    /// The host answered a server request of this call with this error.
     HostFailed(String),
     /// The request needs the tasks extension, which the host has not declared.
     MissingTasks,
@@ -80,7 +80,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// There is nothing of this name.
+    /// The refusal of a name that does not exist.
     pub(crate) fn unknown(what: &'static str, name: &str) -> Self {
         Self::Unknown { what, name: name.to_owned(), nearest: Vec::new() }
     }
@@ -206,7 +206,7 @@ impl From<ResumeError> for Refusal {
     }
 }
 
-/// The beginning of a name or URI that a host sent, as far as it is told again.
+/// A name or URI that a host sent, shortened for an error message.
 fn brief(name: &str) -> Cow<'_, str> {
     if name.len() <= size_limit::URI {
         return name.into();

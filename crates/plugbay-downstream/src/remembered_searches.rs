@@ -1,4 +1,4 @@
-//! Remembers which searches were followed by which successful calls, for the user whose hosts these are.
+//! Remembers which searches led to which successful calls, for the user whose hosts these are.
 
 use std::{
     collections::VecDeque,
@@ -14,15 +14,15 @@ use plugbay_core::{
 };
 use tokio::time::Instant;
 
-/// So many searches wait for a call, of all sessions; the oldest gives way.
+/// Limit of searches that wait for a call, in all sessions; the oldest is dropped.
 const MOST_WAITING: usize = 64;
-/// A call that comes later is not the answer to a search.
+/// A later call does not count as the answer to a search.
 const LATEST: Duration = Duration::from_secs(15 * 60);
-/// So many uses wait to be saved.
+/// Limit of uses that wait to be saved.
 const MOST_UNSAVED: usize = 256;
-/// So many tools of a reply may be called, those that it only names counted too.
+/// How many tools of a reply count as shown, including those that it only names.
 const MOST_SHOWN: usize = 16;
-/// What a query counts that was asked just before the one that led to the call, and how long before.
+/// The weight of an earlier query, and how long before the successful one it may have been made.
 const EARLIER: f32 = 0.5;
 const JUST_BEFORE: Duration = Duration::from_secs(2 * 60);
 
@@ -57,7 +57,7 @@ impl RememberedSearches {
         *self.lock() = State { is_on, memory: Arc::new(memory.unwrap_or_default()), ..State::default() };
     }
 
-    /// What is remembered, and the day that it is.
+    /// The memory, and today's date.
     pub fn recall(&self) -> (Arc<SearchMemory>, u32) {
         (Arc::clone(&self.lock().memory), today())
     }
@@ -67,7 +67,7 @@ impl RememberedSearches {
         std::mem::take(&mut self.lock().unsaved)
     }
 
-    /// Takes over what is saved now, which other gateways of the project may have changed.
+    /// Replaces the memory by the saved one, which other gateways of the project may have changed.
     pub fn saved(&self, memory: SearchMemory) {
         let mut state = self.lock();
         if state.is_on {
@@ -75,7 +75,7 @@ impl RememberedSearches {
         }
     }
 
-    /// A session was shown these tools for a query.
+    /// Notes that a session was shown these tools for a query.
     pub(crate) fn searched<'a>(
         &self,
         session: SessionMark,
@@ -109,7 +109,7 @@ impl RememberedSearches {
         state.is_on && state.waiting.iter().any(|search| search.is_for(session, server, tool))
     }
 
-    /// A call of this tool was successful.
+    /// Notes that a call of this tool was successful.
     pub(crate) fn called(&self, session: SessionMark, server: &ServerName, tool: &str) {
         let mut state = self.lock();
         let Some(at) = state.waiting.iter().rposition(|search| search.is_for(session, server, tool)) else {
@@ -119,7 +119,8 @@ impl RememberedSearches {
         let Some(place) = shown.iter().position(|shown| shown.is(server, tool)) else { return };
         shown.truncate(place + 1);
         let Some(called) = shown.pop() else { return };
-        // The search just before it was probably the same wish in other words. Those before that have led to nothing.
+        // The search just before it probably had the same purpose in other words. Earlier ones have led to
+        // nothing.
         let earlier = state
             .take_before(at, session)
             .filter(|search| since - search.since <= JUST_BEFORE && search.words != words);
@@ -148,7 +149,7 @@ impl State {
         }
     }
 
-    /// Takes out the searches of a session before this place. Returns the last one.
+    /// Removes the searches of a session before this position. Returns the last one.
     fn take_before(&mut self, at: usize, session: SessionMark) -> Option<Waiting> {
         let behind = self.waiting.split_off(at);
         let (taken, kept) =
@@ -170,7 +171,7 @@ impl Waiting {
     }
 }
 
-/// Days since 1970: as files keep it.
+/// Days since 1970, as saved in files.
 pub fn today() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs() / (24 * 3600)).unwrap_or(u32::MAX)

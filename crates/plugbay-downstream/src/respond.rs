@@ -22,7 +22,7 @@ use crate::{
     subscriptions::ItemSubscription,
 };
 
-/// The error that a request gets; `id` is raw JSON, `null` where none could be read.
+/// The error response to a request; `id` is raw JSON, `null` if none could be read.
 pub(crate) fn error(id: &[u8], refusal: &Refusal) -> Frame {
     let mut error = json!({ "code": refusal.code(), "message": refusal.message() });
     if let Some(data) = refusal.data() {
@@ -31,7 +31,7 @@ pub(crate) fn error(id: &[u8], refusal: &Refusal) -> Frame {
     write::error(id, error.to_string().as_bytes()).into()
 }
 
-/// The code of a message that is an error.
+/// The error code in a message, if the message is an error.
 pub(crate) fn error_code(message: &[u8]) -> Option<i64> {
     let head = Head::read(message).ok()?;
     let wire::Kind::Error { .. } = head.kind else { return None };
@@ -39,7 +39,7 @@ pub(crate) fn error_code(message: &[u8]) -> Option<i64> {
     std::str::from_utf8(&message[code]).ok()?.parse().ok()
 }
 
-/// A result of plugbay; in the modern era with the members that every result needs.
+/// A result by plugbay itself; in the modern era with the members that every result needs.
 pub(crate) fn result(id: &[u8], era: Era, mut result: Value) -> Frame {
     if era == Era::Modern {
         result["resultType"] = "complete".into();
@@ -75,7 +75,7 @@ pub(crate) fn initialize(
     write::result(id, result.as_bytes()).into()
 }
 
-/// The member behind another one, unless there is nothing to say.
+/// The `instructions` member with a comma in front; empty if there are none.
 fn written(instructions: &str) -> String {
     if instructions.is_empty() {
         String::new()
@@ -100,7 +100,7 @@ pub(crate) fn discover(id: &[u8], snapshot: &Snapshot, instructions: &str) -> Fr
     write::result(id, result.as_bytes()).into()
 }
 
-/// The extensions of all servers. Skills are declared as far as plugbay answers for them.
+/// The extensions of all servers. Skills are declared as far as plugbay answers requests for them.
 fn extensions(snapshot: &Snapshot) -> Extensions {
     snapshot.resources.extensions.clone().with(skill::EXTENSION, snapshot.skills_declaration())
 }
@@ -131,7 +131,7 @@ fn capabilities(snapshot: &Snapshot) -> Value {
     capabilities
 }
 
-/// A list is sent as it stands in the snapshot: definitions are never rebuilt.
+/// The result with a list, exactly as it is in the snapshot: definitions are never rebuilt.
 pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame {
     let mut body = BytesMut::with_capacity(definitions.len() + 200);
     body.put_slice(format!("{{\"{key}\":").as_bytes());
@@ -145,7 +145,7 @@ pub(crate) fn list(id: &[u8], era: Era, key: &str, definitions: &[u8]) -> Frame 
     write::result(id, &body).into()
 }
 
-/// A page of skills. `unlisted` are the servers whose skills are not known, and why.
+/// A page of skills. `unlisted` are the servers whose skills are unknown, with the reasons.
 pub(crate) fn skills(id: &[u8], era: Era, page: &SkillPage, unlisted: &BTreeMap<String, String>) -> Frame {
     let mut rest = String::new();
     if let Some(next) = &page.next {
@@ -166,7 +166,8 @@ pub(crate) fn skills(id: &[u8], era: Era, page: &SkillPage, unlisted: &BTreeMap<
     write::result(id, &body).into()
 }
 
-/// A result of plugbay that a modern host may keep, but had better not; `members` is raw JSON, without its braces.
+/// A result by plugbay of a kind that modern hosts may cache, though not this one; `members` is raw JSON
+/// without braces.
 pub(crate) fn cacheable(id: &[u8], era: Era, members: &str) -> Frame {
     let rest = match era {
         Era::Legacy => String::new(),
@@ -175,19 +176,20 @@ pub(crate) fn cacheable(id: &[u8], era: Era, members: &str) -> Frame {
     write::result(id, format!("{{{members}{rest}}}").as_bytes()).into()
 }
 
-/// What a modern result says of how long it may be kept. Zero: changes are notified at once, and asking costs nothing.
+/// Cache members of a modern result. The time is zero: changes are notified at once, and asking costs
+/// nothing.
 const CACHEABLE: &str = r#","resultType":"complete","ttlMs":0,"cacheScope":"private""#;
-/// Where a page names the servers that it lacks.
+/// The key under which a page names the servers that are missing.
 const UNLISTED_KEY: &str = "plugbay/unlisted";
 
-/// A log message of plugbay: the host did not read so many messages in time.
+/// A log message by plugbay: the host did not read this many messages in time.
 pub(crate) fn dropped(count: u64) -> Frame {
     let data = format!("{count} messages were dropped, because the host did not read them in time");
     let params = json!({ "level": "warning", "logger": "plugbay", "data": data }).to_string();
     write::notification("notifications/message", Some(params.as_bytes())).into()
 }
 
-/// A progress notification of plugbay; `token` is raw JSON.
+/// A progress notification by plugbay; `token` is raw JSON.
 pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message: &str) -> Frame {
     let total = total.map(|total| format!(r#""total":{total},"#)).unwrap_or_default();
     let message = Value::from(message);
@@ -196,7 +198,7 @@ pub(crate) fn progress(token: &[u8], done: usize, total: Option<usize>, message:
     write::notification("notifications/progress", Some(params.as_bytes())).into()
 }
 
-/// An empty page of tasks for a server that failed, with the cursor of the next.
+/// An empty page of tasks for a server that failed, with the cursor of the next page.
 pub(crate) fn unlisted(id: &[u8], next: &str, server: &ServerName, error: &CallError) -> Frame {
     let meta = json!({ UNLISTED_KEY: { server.as_str(): error.to_string() } });
     let page = json!({ "tasks": [], "nextCursor": next, "_meta": meta });
@@ -225,7 +227,8 @@ pub(crate) fn tool_content(id: &[u8], era: Era, content: &str, failed: bool) -> 
     write::result(id, format!(r#"{{"content":{content}{failed}{modern}}}"#).as_bytes()).into()
 }
 
-/// `subscription` is the raw id of the `subscriptions/listen` request that asked for it.
+/// A `list_changed` notification. `subscription` is the raw id of the `subscriptions/listen` request behind
+/// it.
 pub(crate) fn list_changed(kind: Kind, subscription: Option<&[u8]>) -> Frame {
     notification(kind.changed_method(), subscription, "")
 }
@@ -260,12 +263,12 @@ pub(crate) fn call_has_ended() -> Draft {
     write::cancellation("the call has ended")
 }
 
-/// The cancellation of a request of plugbay.
+/// The cancellation of a request by plugbay.
 pub(crate) fn not_needed() -> Draft {
     write::cancellation("the answer is not needed any more")
 }
 
-/// A request of plugbay to a legacy host; `params` is raw JSON.
+/// A request by plugbay to a legacy host; `params` is raw JSON.
 pub(crate) fn gateway_request(number: Ticket, method: &str, params: &str) -> Frame {
     Frame::from(write::request(number.0.to_string().as_bytes(), method, params.as_bytes()))
 }
@@ -281,7 +284,7 @@ pub(crate) fn input_requests<'a>(server_requests: impl Iterator<Item = &'a Serve
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
-/// The `inputRequests` with one request of plugbay; `params` is raw JSON.
+/// The `inputRequests` with one request by plugbay; `params` is raw JSON.
 pub(crate) fn input_request(number: Ticket, method: &str, params: &str) -> String {
     format!(r#"{{"{}":{{"method":"{method}","params":{params}}}}}"#, number.0)
 }

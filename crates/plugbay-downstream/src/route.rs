@@ -1,4 +1,4 @@
-//! Finds the server of a request, and the parts of the request that are replaced by that server's names.
+//! Finds the server of a request, and the parts of the request to replace by that server's names.
 
 use plugbay_core::{
     apps::is_page,
@@ -54,7 +54,7 @@ pub(crate) fn prompt(context: RequestContext<'_>, snapshot: &Snapshot) -> Result
     known_prompt(&name, span, snapshot)
 }
 
-/// The server whose task a request is about.
+/// The server of the task that a request names.
 pub(crate) fn task(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     of_task(context.request, snapshot, context.era, context.session)
 }
@@ -75,8 +75,9 @@ pub(crate) fn resource(context: RequestContext<'_>, snapshot: &Snapshot) -> Resu
     Ok(Destination::to(resource_at(&uri, session, snapshot, era)?, span))
 }
 
-/// The server of a resource or a template. A URI that several servers have is nobody's: one of them may have listed it to
-/// be read instead of another. Only the page of an app may be told by the pages that the host shows.
+/// The server of a resource or a template. A URI that several servers have is ambiguous: one of them may have
+/// listed it in order to be read instead of another. Only for the page of an app, the host's open pages may
+/// decide.
 pub(crate) fn resource_at(
     uri: &str,
     session: &Session,
@@ -113,7 +114,8 @@ pub(crate) fn skill(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<
     }
 }
 
-/// The server of a directory, or the directory itself, if its server has told its files but lists no directories.
+/// The server of a directory, or plugbay itself, if the server has listed its files but cannot list
+/// directories.
 pub(crate) fn directory(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     if !snapshot.has_skills() {
         return unknown(context, snapshot);
@@ -229,8 +231,8 @@ fn of_task(
     Ok(Destination::Server(Route { server: task.server, subject, role: Role::About(task_role), inner: None }))
 }
 
-/// Routes `tasks/list`: each page is that of one server, and its cursor names the server of the next.
-/// Servers that other sessions use too would list the tasks of all.
+/// Routes `tasks/list`: each page comes from one server, and its cursor names the server of the next page.
+/// Servers that other sessions use too are left out: they would list everybody's tasks.
 pub(crate) fn task_list(
     request: &Request,
     snapshot: &Snapshot,
@@ -241,7 +243,7 @@ pub(crate) fn task_list(
     if let Some((text, span)) = request.cursor()? {
         let (server, server_cursor) = name::split(&text).ok_or_else(unknown)?;
         from = Some(ServerName::parse(server).map_err(|_| unknown())?);
-        // Without a server's cursor behind it, that server is listed from the beginning.
+        // If the cursor has no part of that server, the server is listed from the beginning.
         subject = (!server_cursor.is_empty()).then(|| (span, tasks::quoted(server_cursor)));
     }
     let mut servers = tasks::listing_servers(&snapshot.catalog)

@@ -1,7 +1,8 @@
-//! Runs: what `natural_language` and `run_code` have in common.
+//! Runs: the common part of `natural_language` and `run_code`.
 //!
-//! A run makes calls as if its host had made them, and may ask the host's user. It answers one request of the host, or
-//! several: a modern host is asked by an answer, and a run that takes long is stopped and goes on in a later request.
+//! A run makes calls as if its host had made them, and may ask the host's user. It answers one or more
+//! requests of the host: a modern host gets questions as answers, and a long run stops and continues in a
+//! later request.
 
 pub(crate) mod calls;
 pub(crate) mod consent;
@@ -23,7 +24,7 @@ use crate::{
     suspended::{PausedRun, RunId},
 };
 
-/// Answers the request of the host that is there when the run ends.
+/// Answers the host's request that is in flight when the run ends.
 pub(crate) type Ending = Box<dyn FnOnce(RequestContext<'_>) + Send>;
 
 /// A run in progress. Dropping it cancels its calls.
@@ -39,7 +40,7 @@ enum Step {
 }
 
 impl ActiveRun {
-    /// A run of this request.
+    /// Starts a run for this request.
     pub(crate) fn new<F>(context: RequestContext<'_>, run: impl FnOnce(Host) -> F) -> Self
     where
         F: Future<Output = Ending> + Send + 'static,
@@ -49,7 +50,7 @@ impl ActiveRun {
         Self { run: Box::pin(run(host)), needs }
     }
 
-    /// Drives the run until it ends, or until only another request of the host can help it on.
+    /// Drives the run until it ends, or until it needs another request of the host.
     pub(crate) fn drive(self, context: RequestContext<'_>) {
         context.later(self.next(), |context, next| match next {
             Step::Ended(answer) => answer(context),
@@ -70,10 +71,10 @@ impl ActiveRun {
     }
 }
 
-/// A run stops.
+/// A run that stops until the host's next request.
 pub(crate) struct Stop {
     run: RunId,
-    /// Answers the host's request.
+    /// Answers the host's current request.
     answer: Ending,
     /// Takes the next request.
     back: oneshot::Sender<OuterRequest>,

@@ -1,7 +1,7 @@
 //! The model of a host, asked by `sampling/createMessage` while a request of the host is in flight.
 //!
-//! For a search only a legacy host is asked: a modern one would have to send its request again, which it does not
-//! when its user declines, and the search would fail for want of a better order.
+//! For a search only a legacy host is asked. A modern host would have to send its request again. It does not
+//! when its user declines, and then the search would fail just for a better order.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub(crate) const METHOD: &str = "sampling/createMessage";
 #[derive(Debug)]
 pub(crate) struct HostModel {
     pub(crate) session: Arc<Session>,
-    /// Where the answer to that request goes.
+    /// Takes the answer to that request.
     pub(crate) sink: Arc<Outbox>,
 }
 
 impl Model for HostModel {
-    /// A host answers in one piece.
+    /// Asks the host; it answers in one piece.
     fn ask(&self, prompt: Prompt, heard: Option<TextListener>) -> ReplyFuture<'_> {
         Box::pin(async move {
             let reply = self.sample(&prompt).await?;
@@ -80,7 +80,7 @@ pub(crate) fn read(answer: Result<HostResult, ServerRequestError>) -> Result<Rep
     Ok(reply)
 }
 
-// --- what the host is asked
+// --- requests to the host
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -162,7 +162,7 @@ fn message(turn: &Turn) -> Message<'_> {
     }
 }
 
-// --- what it answers
+// --- the host's answer
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

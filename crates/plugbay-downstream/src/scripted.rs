@@ -37,13 +37,14 @@ use crate::{Gateway, HostEvents, Principal, Results, ToolUsage, connected_hosts:
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MESSAGE_LIMIT: usize = 100_000;
 
-/// Awaits an event that must come; on a paused clock a minute costs nothing, and an hour is for ever.
+/// Awaits an event that must come. The clock is paused: waiting a minute takes no time, and an hour counts as
+/// for ever.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     let waited = timeout(3600 * SECOND, future).await;
     waited.unwrap_or_else(|_| panic!("{what} never came"))
 }
 
-/// A gateway that knows what `first` tells, the way to tell it more, and its servers.
+/// A gateway with the snapshot `first`, the sender for further snapshots, and its servers.
 pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Servers) {
     let (event_sender, events) = mpsc::unbounded_channel();
     let (snapshots, snapshot_receiver) = watch::channel(first);
@@ -76,7 +77,7 @@ pub(crate) fn gateway(first: Snapshot) -> (Gateway, watch::Sender<Snapshot>, Ser
     (gateway, snapshots, Servers { events, held })
 }
 
-/// Knows four filters: `.`, `.[]`, `.KEY`, and `endless`, which never ends.
+/// Filters that support `.`, `.[]`, `.KEY`, and `endless`, which never ends.
 #[derive(Debug)]
 struct ScriptedFilters;
 
@@ -100,7 +101,7 @@ impl Filters for ScriptedFilters {
     }
 }
 
-/// What reaches the servers.
+/// Everything that reaches the servers.
 pub(crate) struct Servers {
     events: mpsc::UnboundedReceiver<Event>,
     held: Arc<Mutex<BTreeSet<ServerName>>>,
@@ -111,7 +112,7 @@ enum Event {
     Call(ServerName, Call),
     Cancel(Ticket, String),
     Refresh(ServerName),
-    /// What a server that asked is told, as raw JSON.
+    /// The answer to a server request, as raw JSON.
     Reply(Ticket, String),
     Notify(ServerName, String),
     RootsChanged(String),
@@ -140,7 +141,7 @@ impl Servers {
         }
     }
 
-    /// The next answer to a server request: its number, and `result` or the words of an error.
+    /// The next answer to a server request: its number, and `result` or the error message.
     pub(crate) async fn replied(&mut self) -> (Ticket, String) {
         match soon("a reply", self.events.recv()).await.expect("the script is there") {
             Event::Reply(server_request, text) => (server_request, text),
@@ -148,7 +149,7 @@ impl Servers {
         }
     }
 
-    /// A host's notification, and whom it reaches.
+    /// A host's notification, and the server that it reaches.
     pub(crate) async fn notified(&mut self) -> (String, String) {
         match soon("a notification", self.events.recv()).await.expect("the script is there") {
             Event::Notify(server, text) => (server.to_string(), text),
@@ -209,7 +210,7 @@ impl exchange::Servers for Script {
         false
     }
 
-    /// One that is down or has never been heard of is up, or down again, when the catalog is told so.
+    /// Reports a server that is down or unknown as up or down again, once the catalog says so.
     fn warm(&self, server: &ServerName, warmed: Warmed) {
         let (mut snapshots, server) = (self.snapshots.clone(), server.clone());
         let before = snapshots.borrow().catalog.failure(&server).cloned();
@@ -293,7 +294,7 @@ impl Forwarded {
         self.0.timeout
     }
 
-    /// What it has to do with tasks.
+    /// Its role with respect to tasks.
     pub(crate) fn task_role(&self) -> &TaskRole {
         &self.0.task_role
     }
@@ -307,7 +308,7 @@ impl Forwarded {
         String::from_utf8(self.0.request.render(self.0.ticket.0).to_vec()).expect("UTF-8")
     }
 
-    /// `result` is raw JSON.
+    /// Answers the call; `result` is raw JSON.
     pub(crate) fn answer(&self, result: impl Display) {
         self.answer_with(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.0.ticket.0));
     }
@@ -318,24 +319,24 @@ impl Forwarded {
         self.0.caller.answered(self.0.ticket, Answer::Response { message, head, era: Era::Legacy });
     }
 
-    /// The answer of a modern server.
+    /// Answers the call as a modern server.
     pub(crate) fn answer_modern(&self, result: impl Display) {
         self.answer_modern_with("result", result);
     }
 
-    /// The same with `error` for a key.
+    /// The same under another key, such as `error`.
     pub(crate) fn answer_modern_with(&self, key: &str, value: impl Display) {
         let message = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{},"{key}":{value}}}"#, self.0.ticket.0));
         let head = Head::read(&message).expect("an answer");
         self.0.caller.answered(self.0.ticket, Answer::Response { message, head, era: Era::Modern });
     }
 
-    /// The server asks something while it works on the call.
+    /// Sends a server request during the call.
     pub(crate) fn ask(&self, number: u64, method: &str, params: &str) -> Result<(), ServerRequestError> {
         self.ask_about(&[self.0.ticket], number, method, params)
     }
 
-    /// The same where it may be about any of these.
+    /// The same, where the request may belong to any of these calls.
     pub(crate) fn ask_about(
         &self,
         calls: &[Ticket],
@@ -348,7 +349,7 @@ impl Forwarded {
         self.0.caller.server_request(Some(self.0.ticket), server_request)
     }
 
-    /// It does not want to know any more.
+    /// Withdraws a server request.
     pub(crate) fn withdraw(&self, number: u64) {
         let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":?}}"#;
         let place = text.find('?').expect("a place");
@@ -356,7 +357,7 @@ impl Forwarded {
         self.0.caller.withdrawn(Some(self.0.ticket), Ticket(number), draft);
     }
 
-    /// What a modern server would be told that this host can do.
+    /// The capabilities of this host that a modern server would get.
     pub(crate) fn client_capabilities(&self) -> String {
         self.0.caller.client_capabilities().declaration()
     }
@@ -365,7 +366,7 @@ impl Forwarded {
         self.0.caller.answered(self.0.ticket, Answer::Failed(error));
     }
 
-    /// Its server says something while it works on this.
+    /// Sends a notification of the server during the call.
     pub(crate) fn log(&self, server_notification: &ServerNotification) {
         self.0.caller.notified(Some(self.0.ticket), server_notification);
     }
@@ -381,7 +382,7 @@ impl Forwarded {
     }
 }
 
-/// A server request as it comes from the server `s`.
+/// A server request from the server `s`.
 pub(crate) fn server_request(number: u64, method: &str, params: &str) -> ServerRequest {
     let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","id":"its own", "params":{params} }}"#);
     let message = Bytes::from(text);
@@ -396,12 +397,12 @@ pub(crate) fn snapshot(tools: &[&str], settled: bool) -> Snapshot {
     snapshot_of(&tools, settled)
 }
 
-/// The server `s` with tools of these definitions.
+/// The server `s` with these tool definitions.
 pub(crate) fn snapshot_of(tools: &[Value], settled: bool) -> Snapshot {
     snapshot_with(Era::Legacy, tools, settled)
 }
 
-/// The server `s` of this era.
+/// The server `s` in this era.
 pub(crate) fn snapshot_in(era: Era, tools: &[&str]) -> Snapshot {
     let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
     snapshot_with(era, &tools, true)
@@ -417,7 +418,7 @@ fn snapshot_with(era: Era, tools: &[Value], settled: bool) -> Snapshot {
     Snapshot::new(Arc::new(catalog), Arc::new(layout), settled)
 }
 
-/// These servers of this era, all of which have tasks and the tools `echo` and `slow`; the latter needs one.
+/// These servers in this era. All have tasks and the tools `echo` and `slow`; `slow` requires a task.
 pub(crate) fn snapshot_with_tasks(era: Era, servers: &[&str], mode: Mode) -> Snapshot {
     let tools = [
         json!({ "name": "echo", "inputSchema": { "type": "object" } }),
@@ -442,7 +443,7 @@ pub(crate) fn snapshot_with_tasks(era: Era, servers: &[&str], mode: Mode) -> Sna
     Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
 }
 
-/// Nothing is known of any server yet.
+/// A snapshot in which no server is known yet.
 pub(crate) fn unsettled() -> Snapshot {
     Snapshot::new(Arc::default(), Arc::new(layout()), false)
 }
@@ -451,7 +452,7 @@ pub(crate) fn server() -> ServerName {
     ServerName::parse("s").unwrap()
 }
 
-// --- what a host says; ids and params are raw JSON
+// --- messages of a host; ids and params are raw JSON
 
 pub(crate) const INITIALIZE: &str =
     r#"{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;

@@ -16,7 +16,7 @@ use crate::message::Request;
 pub(crate) struct Owner(pub(crate) [u8; 32]);
 
 impl Owner {
-    /// The same caller in one of its sessions: its calls and tasks are not those of the others.
+    /// The same caller in one of its sessions, whose calls and tasks are separate from the others'.
     pub(crate) fn within(self, session: &SessionKey) -> Self {
         let mut mac =
             <Hmac<Sha256> as KeyInit>::new_from_slice(&self.0).expect("a key of any length will do");
@@ -66,7 +66,8 @@ pub(crate) enum SealError {
     Expired,
 }
 
-/// Seals `requestState` with a key of this process. The next process has no suspended calls and needs none.
+/// Seals `requestState` with a key of this process. The next process has no suspended calls, so needs no key
+/// of this one.
 #[derive(Debug)]
 pub(crate) struct Seal {
     key: [u8; 64],
@@ -79,7 +80,7 @@ const TICKET: usize = 8;
 const PAYLOAD: usize = 16;
 
 impl Seal {
-    /// `None`: the system gives no random numbers.
+    /// A new seal; `None` if the system gives no random numbers.
     pub(crate) fn new() -> Option<Self> {
         let (mut key, mut nonce) = ([0; 64], [0; 9]);
         getrandom::fill(&mut key).and_then(|()| getrandom::fill(&mut nonce)).ok()?;
@@ -119,7 +120,8 @@ impl Seal {
         Ok(Ticket(number(&payload[..TICKET])))
     }
 
-    /// Covers everything that must be the same again. The length of the method keeps it apart from the name.
+    /// The MAC of everything that must be the same again. The method is preceded by its length, to separate
+    /// it from the name.
     fn mac(&self, payload: &[u8], owner: &Owner, subject: &Subject) -> Hmac<Sha256> {
         let mut mac = <Hmac<Sha256> as KeyInit>::new((&self.key).into());
         mac.update(payload);

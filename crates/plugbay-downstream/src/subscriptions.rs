@@ -1,4 +1,4 @@
-//! A subscription to one resource or task, as the host and as its server name it.
+//! A subscription to one resource or task, with the names that the host and the server use.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use plugbay_core::{exchange::SubscriptionTarget, name::ServerName, surface::Plac
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ItemSubscription {
     pub(crate) server: ServerName,
-    /// The URI or task id of the server.
+    /// The URI or task id at the server.
     pub(crate) target: SubscriptionTarget,
-    /// The URI or task id of the host, a JSON string.
+    /// The URI or task id that the host uses, as a JSON string.
     pub(crate) shown: Bytes,
-    /// The raw id of the `subscriptions/listen` request; none for a legacy host.
+    /// The raw id of the `subscriptions/listen` request; `None` for a legacy host.
     pub(crate) subscription: Option<Bytes>,
 }
 
@@ -65,7 +65,7 @@ impl ItemSubscription {
     }
 }
 
-/// The rest of a URI behind that of a resource that contains it: servers may notify of either.
+/// The rest of a URI after that of the resource that contains it: servers may notify of either.
 fn rest_of<'a>(uri: &'a str, whole: &str) -> Option<&'a str> {
     let rest = uri.strip_prefix(whole)?;
     let within = rest.is_empty() || whole.ends_with('/') || rest.starts_with(['/', '?', '#']);

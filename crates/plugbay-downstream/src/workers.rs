@@ -1,4 +1,4 @@
-//! The threads for answers that take long: few at a time, and callers take turns.
+//! Threads for answers that take long: few at a time, and callers take turns.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::seal::Owner;
 
-/// Runs work in other threads. One processor is left to the event loop.
+/// Runs work in other threads. One processor is kept free for the event loop.
 #[derive(Debug)]
 pub struct Workers {
     threads: Arc<Semaphore>,
@@ -33,7 +33,7 @@ impl Workers {
         Self { threads: Arc::new(Semaphore::new(threads)), turns: Mutex::default() }
     }
 
-    /// Runs work of a caller when a thread is free. Work that is dropped before never starts.
+    /// Runs work for a caller when a thread is free. Work whose future is dropped before that never starts.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         caller: Owner,
@@ -47,7 +47,8 @@ impl Workers {
         working.await
     }
 
-    /// A free thread. Only one request of each caller is in the queue for threads; its others wait for it.
+    /// Waits for a free thread. Each caller has only one request in the queue for threads; its others wait
+    /// for that one.
     async fn thread(&self, caller: Owner) -> Option<OwnedSemaphorePermit> {
         let turn = self.turn_of(caller);
         let _turn = turn.lock().await;
@@ -81,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Begins work of a caller that notes its name, until it waits for its turn.
+    /// Starts work for a caller and returns once it waits for its turn. The work notes its name.
     async fn begin(
         workers: &Arc<Workers>,
         running: &mut JoinSet<()>,

@@ -14,16 +14,16 @@ use tokio::{
 
 use crate::budget::BudgetOfConnection;
 
-/// How long a host may read nothing of what it is sent.
+/// How long a host may go without reading what it is sent.
 pub(crate) const TAKES_NOTHING: Duration = Duration::from_secs(30);
-/// How often a stalled write is looked at, and how long it may stall when memory is short.
+/// How often a stalled write is checked, and how long it may stall when memory is short.
 const LOOK: Duration = Duration::from_secs(2);
 
 pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     budget: BudgetOfConnection,
-    /// Since when a write makes no progress, and when to look again.
+    /// Since when a write makes no progress, and the timer of the next check.
     stalled: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 

@@ -1,7 +1,7 @@
-//! Drafts: the new content of a file in a temporary file beside it, until it is moved into place.
+//! Drafts: the new content of a file, in a temporary file beside it until it is moved into place.
 //!
-//! The writer of a draft holds its lock, so a draft that can be locked was left behind by a process that has ended. The
-//! first write of a process to a folder removes those.
+//! The writer of a draft holds its lock. So a draft that can be locked was left behind by a process that has
+//! ended. A process's first write to a folder removes such drafts.
 
 use std::{
     collections::BTreeSet,
@@ -18,18 +18,18 @@ use tempfile::NamedTempFile;
 use crate::{folder_of, regular};
 
 const PREFIX: &str = ".plugbay-draft-";
-/// How often a draft may be lost to another process that takes it for abandoned before it is locked.
+/// How often a draft may be lost because another process takes it for abandoned before it is locked.
 const ATTEMPTS: usize = 64;
 
 /// Whether a write waits for the disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sync {
     Yes,
-    /// For content that a crash of the machine may take.
+    /// Does not wait: for content that may be lost if the machine crashes.
     No,
 }
 
-/// Puts a new file in the place of what is at `path`, which may be a link or a pipe. Returns the file, locked.
+/// Replaces whatever is at `path`, even a link or a pipe, by a new file. Returns the file, locked.
 pub(crate) fn replace(
     path: &Path,
     content: &[u8],
@@ -59,29 +59,29 @@ pub fn is_abandoned(path: &Path) -> bool {
     lock_abandoned(path).is_some()
 }
 
-/// A draft whose writer has ended. While this is held, nobody else can take it for their own.
+/// Locks a draft whose writer has ended. While this is held, no other process can take the draft.
 fn lock_abandoned(path: &Path) -> Option<File> {
     let is_draft = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     let open = || regular(OpenOptions::new().read(true), path, OFlags::NOFOLLOW).ok();
     is_draft.then(open)?.filter(|file| file.try_lock().is_ok())
 }
 
-/// A new, empty file for its owner alone.
+/// A new, empty file that only its owner can access.
 fn locked(folder: &Path) -> io::Result<NamedTempFile> {
     for _ in 0..ATTEMPTS {
         let draft = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder)?;
         match draft.as_file().try_lock() {
-            // Another process may have locked and removed it before.
+            // Otherwise another process has locked and removed it before.
             Ok(()) if draft.as_file().metadata()?.nlink() > 0 => return Ok(draft),
             Ok(()) | Err(TryLockError::WouldBlock) => {}
-            // A file system without locks: nobody takes it for abandoned.
+            // On a file system without locks, nobody takes it for abandoned.
             Err(TryLockError::Error(_)) => return Ok(draft),
         }
     }
     Err(io::Error::other("other processes remove its temporary file"))
 }
 
-/// Removes drafts that were left behind in a folder, once in the life of this process.
+/// Removes abandoned drafts from a folder, once per process.
 fn sweep_once(folder: &Path) {
     static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     // The lock is held for a look-up.

@@ -1,7 +1,8 @@
-//! How plugbay reads and writes files: regular ones only, as a whole, and its own for their owner alone.
+//! Reads and writes files for plugbay: only regular files, always as a whole, and its own only for their
+//! owner.
 //!
-//! Files of plugbay's own are in [`own`]: caches, logins, tokens, logs. All other files belong to the user or a
-//! program; they may be reached through symbolic links, and keep their permissions.
+//! plugbay's own files are in [`own`]: caches, logins, tokens, logs. All other files belong to the user or a
+//! program. They may be reached through symbolic links, and keep their permissions.
 
 mod draft;
 pub mod own;
@@ -17,13 +18,13 @@ use rustix::fs::OFlags;
 
 pub use draft::{is_abandoned, sweep};
 
-/// Links that lead to a file; more of them are a circle.
+/// Limit of links that lead to a file; more would be a cycle.
 const MOST_LINKS: usize = 40;
 
 /// The longest file of certificates that is read.
 pub const LARGEST_CA_FILE: u64 = 16 * 1024 * 1024;
 
-/// The bytes of a regular file, behind its symbolic links. A longer file is an error.
+/// The content of a regular file, following symbolic links. A longer file is an error.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     whole(&regular(OpenOptions::new().read(true), path, OFlags::empty())?, longest)
 }
@@ -33,10 +34,10 @@ pub fn read_text(path: &Path, longest: u64) -> io::Result<String> {
     text(read(path, longest)?)
 }
 
-/// Replaces the content of a file: a reader, or a crash, finds the old content or the new one.
+/// Replaces the content of a file: a reader, or a crash, finds either the old or the new content.
 ///
-/// A new file is readable by its owner alone; an existing one keeps its permissions. A symbolic link stays one: the
-/// file that it leads to is replaced. Folders on the way are created for their owner alone.
+/// A new file is readable only by its owner; an existing one keeps its permissions. A symbolic link is kept,
+/// and its target is replaced. Missing folders are created for their owner only.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let path = &destination(path)?;
     create_folder(folder_of(path))?;
@@ -44,7 +45,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     draft::replace(path, content, permissions, draft::Sync::Yes).map(drop)
 }
 
-/// Creates a folder, and those above it, for their owner alone. A folder that exists stays as it is.
+/// Creates a folder, and those above it, for their owner only. An existing folder stays unchanged.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
@@ -57,7 +58,7 @@ pub fn folder_of(file: &Path) -> &Path {
     }
 }
 
-/// The file itself, behind all links that lead to it. It need not exist.
+/// The target of all links on the path. It need not exist.
 pub fn destination(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -69,14 +70,14 @@ pub fn destination(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("its symbolic links form a circle"))
 }
 
-/// Opens a regular file and nothing else: a pipe could block, and a device has no end.
+/// Opens a regular file only: a pipe could block, and a device has no end.
 fn regular(options: &mut OpenOptions, path: &Path, flags: OFlags) -> io::Result<File> {
     let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file");
     // Some devices act when they are opened.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(not_regular());
     }
-    // What stands at the path may be another file by now.
+    // Checked again, because there may be another file at the path by now.
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }

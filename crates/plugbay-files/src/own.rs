@@ -1,4 +1,4 @@
-//! Files of plugbay's own: for their owner alone, in folders that no other user can have put there.
+//! plugbay's own files: only for their owner, in folders that no other user can have created.
 //!
 //! They are never reached through a symbolic link. A folder of another user, and one that is a link, is refused.
 
@@ -17,13 +17,13 @@ use crate::{
     folder_of, regular, text, whole,
 };
 
-/// All folders of plugbay's own are in folders of this name.
+/// The name of the folders that contain all of plugbay's own folders.
 const ROOT: &str = "plugbay";
-/// Folders from a file up to its root.
+/// Number of folders from a file up to that root.
 const DEEPEST: usize = 3;
 const LOCK_RETRY: Duration = Duration::from_millis(5);
 
-/// Creates a folder, or makes sure that an existing one is for its owner alone.
+/// Creates a folder, or makes an existing one private.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     match check_folder(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -34,7 +34,8 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a folder is safe. One that others can use is taken from them, with the folders of plugbay's own above it.
+/// Checks that a folder is safe. One that others can use is made private, with plugbay's own folders above
+/// it.
 pub fn check_folder(folder: &Path) -> io::Result<()> {
     let is_root = |above: &Path| above.file_name().is_some_and(|name| name == ROOT);
     let root = folder.ancestors().take(DEEPEST).position(is_root).unwrap_or(0);
@@ -59,7 +60,7 @@ fn check_one(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes of a file. A longer one is an error, as is a file in a folder that is not safe.
+/// The content of a file. A longer file is an error, and so is one in an unsafe folder.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     whole(&open(path)?, longest)
 }
@@ -69,14 +70,14 @@ pub fn read_text(path: &Path, longest: u64) -> io::Result<String> {
     text(read(path, longest)?)
 }
 
-/// Replaces a file: a reader, or a crash, finds the old content or the new one.
+/// Replaces a file: a reader, or a crash, finds either the old or the new content.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     create_folder(folder_of(path))?;
     draft::replace(path, content, None, Sync::Yes).map(drop)
 }
 
-/// Like [`replace`], without waiting for the disk: for content that a crash of the machine may take. The file that it
-/// returns is locked.
+/// Like [`replace`], but does not wait for the disk: for content that may be lost if the machine crashes. The
+/// returned file is locked.
 pub fn replace_unsynced(path: &Path, content: &[u8]) -> io::Result<File> {
     create_folder(folder_of(path))?;
     draft::replace(path, content, None, Sync::No)
@@ -87,17 +88,17 @@ pub fn open(path: &Path) -> io::Result<File> {
     opened(path, OpenOptions::new().read(true))
 }
 
-/// A file to append to. It is created if need be, with its folder.
+/// A file to append to. It is created if necessary, with its folder.
 pub fn append(path: &Path) -> io::Result<File> {
     made(path, OpenOptions::new().append(true))
 }
 
-/// A file whose lock matters, and maybe its content. It is created if need be, with its folder.
+/// A file that is used for its lock, and perhaps its content. It is created if necessary, with its folder.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     made(path, OpenOptions::new().read(true).write(true))
 }
 
-/// The lock of a file, held until the file is closed. `None`: another process holds it.
+/// Takes the lock of a file, held until the file is closed; `None` if another process holds it.
 pub fn try_lock(path: &Path) -> io::Result<Option<File>> {
     let file = lock_file(path)?;
     match file.try_lock() {
@@ -126,7 +127,7 @@ fn made(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     opened(path, options.create(true).mode(0o600))
 }
 
-/// Opens a file of this user; others could have put theirs into a folder that was open to them.
+/// Opens a file of this user: others could have put theirs into a folder that was open to them.
 fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     check_folder(folder_of(path))?;
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {

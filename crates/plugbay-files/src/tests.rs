@@ -1,4 +1,4 @@
-//! Files as other users, killed writers and full disks leave them.
+//! Files in the state that other users, killed writers and full disks leave behind.
 
 use std::{
     os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink},
@@ -116,7 +116,7 @@ fn a_linked_folder_is_refused_up_to_the_folder_of_plugbay() {
         assert!(own::replace(&path(name), b"new").is_err() && own::append(&path(name)).is_err());
     }
     assert_eq!(fs::read(path("evil/servers/file")).unwrap(), b"planted");
-    // Folders above are the user's own, who may have them on another disk.
+    // Folders above it belong to the user, who may have linked them to another disk.
     symlink(path("evil"), path("cache")).unwrap();
     own::replace(&path("cache/plugbay/file"), b"new").unwrap();
     fs::write(path("plain"), "").unwrap();
@@ -137,7 +137,7 @@ fn a_folder_that_others_can_use_is_taken_from_them() {
     assert_eq!([mode(&folder), mode(&folder.join("servers"))], [0o700; 2]);
 }
 
-/// Only the superuser can make a file of another user: elsewhere there is nothing to see.
+/// Only the superuser can create a file of another user: otherwise nothing is tested.
 #[test]
 fn a_folder_or_file_of_another_user_is_refused() {
     let root = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ fn a_draft_of_a_killed_writer_is_removed_and_one_in_use_is_kept() {
     assert!(!alive.exists() && other.exists());
 }
 
-/// Each writer sweeps all the time, and none loses a draft for good.
+/// Each writer sweeps all the time, and none loses a draft permanently.
 #[test]
 fn writers_that_sweep_do_not_remove_each_others_drafts() {
     let root = tempfile::tempdir().unwrap();
@@ -204,7 +204,7 @@ fn a_lock_that_another_holds_is_not_waited_for_longer_than_asked() {
 
 const CHILD: &str = "PLUGBAY_FILES_CHILD";
 
-/// The umask and the limits of a process concern all its threads, so a child has them.
+/// Runs a test in a child process: the umask and the limits of a process affect all its threads.
 fn in_child(test: &str, before: &str, folder: &Path) -> bool {
     let program = std::env::current_exe().unwrap();
     let script = format!("{before}; exec \"$0\" --exact {test}");
@@ -236,7 +236,7 @@ fn a_file_is_for_its_owner_alone_under_any_umask() {
     }
 }
 
-/// A limit of the file size stands for a disk without room: a part of the draft is written, the rest fails.
+/// A file size limit simulates a full disk: a part of the draft is written, the rest fails.
 #[test]
 fn a_write_without_room_fails_and_leaves_the_old_content() {
     if let Some(folder) = std::env::var_os(CHILD) {

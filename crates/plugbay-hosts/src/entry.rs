@@ -1,16 +1,17 @@
-//! A server as a host's file describes it, in one form for all hosts.
+//! A server from a host's file, in one form for all hosts.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// One server of a host's file. Variables are written `${VAR}` or `${VAR:-default}`, whatever the host's own form is.
+/// One server of a host's file. Variables are written `${VAR}` or `${VAR:-default}`, whatever form the host
+/// uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
     pub launch: Launch,
     pub disabled: bool,
-    /// Only these tools; empty for all.
+    /// The only tools to use; empty for all.
     pub include: Vec<String>,
     pub exclude: Vec<String>,
     /// Time to start, in seconds.
@@ -19,7 +20,7 @@ pub struct Entry {
     pub call_milliseconds: Option<u64>,
     /// Environment variables that the host passes on by name.
     pub pass_env: Vec<String>,
-    /// What the user should know about the translation, such as a variable that must be set from now on.
+    /// Notes for the user about the translation, such as a variable that must now be set.
     pub notes: Vec<String>,
 }
 
@@ -44,13 +45,13 @@ pub struct Remote {
 const SECRETS: [&str; 4] = ["clientSecret", "privateKey", "assertion", "idToken"];
 
 impl Remote {
-    /// Every text in which a variable may stand.
+    /// Every text that may contain a variable.
     pub fn texts(&self) -> Vec<&String> {
         let login = self.login.values().flat_map(texts_of).map(|(_, text)| text);
         std::iter::once(&self.url).chain(self.headers.values()).chain(login).collect()
     }
 
-    /// Changes every text in which a variable may stand.
+    /// Changes every text that may contain a variable.
     pub fn change_texts(&mut self, change: impl Fn(&mut String)) {
         change(&mut self.url);
         self.headers.values_mut().for_each(&change);
@@ -95,7 +96,7 @@ fn change_texts(value: &mut Value, change: &impl Fn(&mut String)) {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RemoteKind {
-    /// The file does not say; plugbay finds out.
+    /// The file does not say; plugbay detects it.
     #[default]
     Unsaid,
     Http,

@@ -1,4 +1,4 @@
-//! Edits of JSON with comments that leave everything else as it was, byte for byte.
+//! Edits of JSON with comments that leave everything else unchanged, byte for byte.
 
 pub use jsonc_parser::cst::CstInputValue as Input;
 use jsonc_parser::{
@@ -8,19 +8,20 @@ use jsonc_parser::{
 };
 use serde_json::Value;
 
-/// Why a text cannot be edited.
+/// The reason why a text cannot be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     #[error("this is not JSON: {0}")]
     Syntax(String),
     #[error("`{0}` is not an object")]
     NotAnObject(String),
-    /// The last one counts, and an edit of the first would have no effect.
+    /// A repeated key: only the last one counts, so an edit of the first would have no effect.
     #[error("`{key}` occurs twice, again in line {line}; remove one of them")]
     Duplicate { key: String, line: usize },
 }
 
-/// Sets the member at `path` (keys from the root), with all objects on the way; an existing value is replaced in place.
+/// Sets the member at `path` (keys from the root), creating missing objects; an existing value is replaced in
+/// place.
 pub fn set(text: &str, path: &[&str], value: Input) -> Result<String, EditError> {
     let Some((key, parents)) = path.split_last() else { return Ok(text.to_owned()) };
     set_all(text, parents, vec![((*key).to_owned(), value)])
@@ -33,7 +34,7 @@ pub fn set_all(text: &str, path: &[&str], members: Vec<(String, Input)>) -> Resu
     let mut object =
         root.object_value_or_create().ok_or_else(|| EditError::NotAnObject("the file".into()))?;
     for (index, parent) in path.iter().enumerate() {
-        // One value with all members is far quicker than many members one by one.
+        // Adding one value with all members is far faster than adding many members one by one.
         if index + 1 == path.len() && object.get(parent).is_none() {
             object.append(parent, Input::Object(members));
             return Ok(written(text, &root));
@@ -72,7 +73,7 @@ fn object_at(root: &CstRootNode, path: &[&str]) -> Option<CstObject> {
     path.iter().try_fold(root.object_value()?, |object, key| object.object_value(key))
 }
 
-/// Makes sure that no key on the way to these members, and none of them, occurs twice.
+/// Makes sure that neither these members nor any key on the path to them is repeated.
 fn check_single<'k>(
     text: &str,
     path: &[&str],
@@ -105,7 +106,7 @@ fn single<'o, 'a>(
     Err(EditError::Duplicate { key: key.to_owned(), line })
 }
 
-/// The text after the edit, with the byte order mark that it began with.
+/// The text after the edit, with its original byte order mark.
 fn written(text: &str, root: &CstRootNode) -> String {
     let mark = if text.starts_with('\u{feff}') { "\u{feff}" } else { "" };
     format!("{mark}{root}")
@@ -116,7 +117,7 @@ fn parse(text: &str) -> Result<CstRootNode, EditError> {
     CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| EditError::Syntax(error.to_string()))
 }
 
-/// A JSON value to put into a text.
+/// A JSON value in the form for insertion into a text.
 pub fn input(value: &Value) -> Input {
     match value {
         Value::Null => Input::Null,

@@ -1,6 +1,8 @@
-//! What MCP hosts keep on disk: which hosts there are, where their files are, what the files say, and how to edit them.
+//! The files of MCP hosts: which hosts there are, where their files are, what they contain, and how to edit
+//! them.
 //!
-//! Text in, text out: nothing here reads the environment, and files are read and written by the caller.
+//! All functions take and return text: nothing here reads the environment, and the caller reads and writes
+//! files.
 
 pub mod edit;
 pub mod entry;

@@ -1,4 +1,4 @@
-//! A server's entry as plugbay's own configuration writes it.
+//! A server's entry in the form of plugbay's own configuration.
 
 use std::collections::BTreeMap;
 

@@ -16,10 +16,12 @@ use crate::{
     known::{Host, RuleSyntax},
 };
 
-/// Adds a rule for plugbay's tool behind each rule for a tool of a moved server; `None` if there is nothing to add.
+/// Adds a rule for plugbay's tool after each rule for a tool of a moved server; `None` if there is nothing to
+/// add.
 ///
-/// `servers` has the host's name of each moved server and the name that it has in plugbay; `own` is the name of plugbay's entry.
-/// `mcp__github__get_issue` gets `mcp__plugbay__github__get_issue`. The old rules stay. The text is Claude Code's settings.
+/// `servers` maps the host's name of each moved server to its name in plugbay; `own` is the name of plugbay's
+/// entry. `mcp__github__get_issue` gets `mcp__plugbay__github__get_issue`. The old rules stay. The text is
+/// Claude Code's settings.
 pub fn counterparts(
     text: &str,
     servers: &BTreeMap<String, String>,
@@ -28,7 +30,7 @@ pub fn counterparts(
     add(text, Rules { syntax: RuleSyntax::Claude, servers, own })
 }
 
-/// The same for any host; `None` also for a host whose rules are not known.
+/// The same for any host; also `None` for a host whose rules are unknown.
 pub fn counterparts_for(
     host: &Host,
     text: &str,
@@ -38,9 +40,10 @@ pub fn counterparts_for(
     host.rules.map_or(Ok(None), |syntax| add(text, Rules { syntax, servers, own }))
 }
 
-/// Removes the rules that [`counterparts_for`] has added, except those that `original` has; `None` if there are none.
+/// Removes the rules that [`counterparts_for`] has added, except those in `original`; `None` if there are
+/// none.
 ///
-/// If nobody else has changed the file since, the result is the text before, byte for byte.
+/// If nobody else has changed the file since, the result is the original text, byte for byte.
 pub fn without_counterparts(
     host: &Host,
     text: &str,
@@ -90,7 +93,7 @@ struct List {
     /// The keys from the root.
     place: Vec<String>,
     rules: Vec<String>,
-    /// What stands behind each rule: nothing in a list, `: value` in an object.
+    /// The text after each rule: empty in a list, `: value` in an object.
     values: Vec<Range<usize>>,
     braced: Braced,
 }
@@ -139,7 +142,7 @@ impl Rules<'_> {
         Ok(None)
     }
 
-    /// The rule that means the same tools behind plugbay.
+    /// The rule for the same tools behind plugbay.
     fn counterpart(self, rule: &str) -> Option<String> {
         let named = |(host, ours): (&String, &String)| match self.syntax {
             RuleSyntax::Claude => {
@@ -158,7 +161,7 @@ impl Rules<'_> {
                 Some((host.len(), format!("{}_{ours}__{tool}", plain(self.own))))
             }
         };
-        // Of `git` and `git_hub`, the longer name is meant.
+        // If both `git` and `git_hub` match, the longer name is meant.
         let best = self.servers.iter().filter_map(named).max_by_key(|(length, _)| *length);
         best.map(|(_, rule)| rule)
     }
@@ -196,7 +199,7 @@ fn behind_name(member: &ast::ObjectProp<'_>) -> Range<usize> {
     name.end..member.range.end
 }
 
-/// A server's name in the names of its tools.
+/// A server's name as it appears in the names of its tools.
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }

@@ -76,14 +76,14 @@ impl WireFormat for Anthropic {
     }
 }
 
-/// Starts a block of the response: all of it, or its first part.
+/// Starts a block of the response: the whole block, or its first part.
 fn begin(reply: &mut Assembly, index: u64, block: Block) {
     match block.kind.as_str() {
         "text" => reply.text.push_str(&block.text),
         "tool_use" => {
             let call = reply.call(index);
             (call.id, call.name) = (block.id, block.name);
-            // In a stream the block has an empty object; the events behind it hold the arguments.
+            // In a stream the block has an empty object, and later events contain the arguments.
             let input = block.input.filter(|input| input.get() != "{}");
             call.arguments = input.map(|input| input.get().to_owned()).unwrap_or_default();
         }
@@ -91,7 +91,7 @@ fn begin(reply: &mut Assembly, index: u64, block: Block) {
     }
 }
 
-/// Each event has the totals so far.
+/// Takes the usage. Each event has the totals so far.
 fn count(reply: &mut Assembly, counts: &UsageCounts) {
     let cached = counts.cached.unwrap_or(0).saturating_add(counts.from_cache.unwrap_or(0));
     let input = counts.input.map_or(reply.usage.input, |input| input.saturating_add(cached));

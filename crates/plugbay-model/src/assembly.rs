@@ -1,9 +1,9 @@
-//! Assembles a reply, from a whole response or event by event.
+//! Assembles a reply from a whole response or from single events.
 
 use plugbay_core::model::{ModelError, Reply, Stop, ToolCall, Usage};
 use serde_json::value::RawValue;
 
-/// The prefix of an id that plugbay gives a tool call that came without one. It is not sent back.
+/// The prefix of ids that plugbay gives to tool calls without one. Such an id is not sent back.
 pub(crate) const OWN_ID: &str = "plugbay-call-";
 
 #[derive(Debug, Default)]
@@ -12,9 +12,9 @@ pub(crate) struct Assembly {
     pub(crate) calls: Vec<Call>,
     pub(crate) usage: Usage,
     pub(crate) stop: Option<Stop>,
-    /// Why the model or its provider refuses.
+    /// The reason why the model or its provider refuses.
     pub(crate) refusal: Option<String>,
-    /// The response is complete, whatever the connection does.
+    /// Whether the response is complete, whatever the connection does.
     pub(crate) done: bool,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Call {
     pub(crate) index: u64,
     pub(crate) id: String,
     pub(crate) name: String,
-    /// JSON, once it is whole.
+    /// JSON once it is complete.
     pub(crate) arguments: String,
     pub(crate) signature: Option<String>,
 }
@@ -54,7 +54,7 @@ impl Assembly {
         self.refusal.get_or_insert_default().push_str(words);
     }
 
-    /// Whether the reason of the end is known.
+    /// Whether the stop reason is known.
     pub(crate) fn is_finished(&self) -> bool {
         self.stop.is_some() || self.refusal.is_some()
     }

@@ -1,4 +1,4 @@
-//! The HTTP client of a model. Its key goes to the configured address and nowhere else.
+//! The HTTP client for a model. Its key is sent only to the configured address.
 
 use std::{net::IpAddr, sync::Once, time::Duration};
 

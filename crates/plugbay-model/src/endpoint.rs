@@ -1,4 +1,4 @@
-//! A model and how it is reached: plain data.
+//! A model and how to reach it: plain data.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use crate::key::Key;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub provider: Provider,
-    /// The provider's name for it.
+    /// The provider's name for the model.
     pub model: String,
-    /// Instead of the provider's own address.
+    /// An address in place of the provider's own.
     pub base_url: Option<String>,
-    /// Models on one's own machine need none.
+    /// The API key. Models on the user's own machine need none.
     pub key: Option<Key>,
     /// The longest pause between two parts of a response.
     pub patience: Duration,
 }
 
 impl Endpoint {
-    /// Without a slash at the end.
+    /// The base address, without a trailing slash.
     pub fn address(&self) -> &str {
         self.base_url.as_deref().unwrap_or(self.provider.base_url()).trim_end_matches('/')
     }
@@ -50,7 +50,7 @@ impl Provider {
         }
     }
 
-    /// Without a slash at the end.
+    /// The provider's base address, without a trailing slash.
     fn base_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com",

@@ -1,4 +1,4 @@
-//! Reads the errors of providers: all send an object `error`, with different members.
+//! Parses the errors of providers: all send an object `error`, but with different members.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::key::Key;
 
-/// The longest message of a provider that is passed on, in characters.
+/// Longest provider message that is shown, in characters.
 const LONGEST: usize = 300;
 /// Anthropic's status for an overloaded service.
 const OVERLOADED: u16 = 529;
@@ -21,7 +21,7 @@ pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &[u8], key: Opti
     let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
     match status {
         401 | 403 => unauthorised(key, message),
-        // Gemini has no status of its own for a wrong key.
+        // Gemini has no separate status for a wrong key.
         400 if details.iter().any(|detail| detail["reason"] == "API_KEY_INVALID") => {
             unauthorised(key, message)
         }
@@ -58,8 +58,8 @@ fn message(error: &Value, body: &[u8]) -> String {
     if text.is_empty() { "it does not say why".to_owned() } else { text }
 }
 
-/// The error without the key, which some providers repeat, and cut to a readable length. In this order: a cut
-/// could leave half a key.
+/// The error without the key, which some providers repeat, and cut to a readable length. The key is removed
+/// first, because a cut could leave half of it.
 pub(crate) fn redacted(mut trouble: ModelError, key: Option<&Key>) -> ModelError {
     let words = match &mut trouble {
         ModelError::Timeout { .. } | ModelError::BrokenOff => return trouble,

@@ -15,7 +15,7 @@ pub(crate) struct Gemini;
 impl WireFormat for Gemini {
     fn path(&self, model: &str, streamed: bool) -> String {
         let method = if streamed { "streamGenerateContent?alt=sse" } else { "generateContent" };
-        // Users write it with and without the prefix.
+        // Users write the name with or without the prefix.
         let model = model.strip_prefix("models/").unwrap_or(model);
         format!("/v1beta/models/{model}:{method}")
     }

@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
     secret: Secret,
-    /// The source, as shown to the user.
+    /// A description of the source, for the user.
     from: String,
 }
 
 #[derive(Clone, PartialEq, Eq)]
 enum Secret {
     Known(String),
-    /// The first line that this program prints, run without a shell.
+    /// The first line of this program's output; it runs without a shell.
     Printed {
         program: String,
         args: Vec<String>,
@@ -31,13 +31,13 @@ enum Secret {
 }
 
 impl Key {
-    /// `from` is the variable that holds it.
+    /// A key from the variable `from`.
     pub fn new(secret: &str, from: &str) -> Self {
         Self { secret: Secret::Known(secret.trim().to_owned()), from: from.to_owned() }
     }
 
-    /// A key that a program prints, which runs when the key is first needed. `written` is the command as shown to
-    /// the user, without the values of variables, which may be secrets.
+    /// A key that a program prints. It runs when the key is first needed. `written` is the command as shown
+    /// to the user, without the values of variables, which may be secrets.
     pub fn told_by<'a>(
         program: String,
         args: Vec<String>,
@@ -47,7 +47,7 @@ impl Key {
         Self { secret: Secret::Printed { program, args }, from: format!("`{}`", words.join(" ")) }
     }
 
-    /// The key that the system's keychain holds under this name.
+    /// The key stored under this name in the system's keychain.
     pub fn in_keychain(name: &str) -> Self {
         let words: &[&str] = if cfg!(target_os = "macos") {
             &["security", "find-generic-password", "-w", "-s", name]
@@ -62,12 +62,12 @@ impl Key {
         &self.from
     }
 
-    /// Whether a program prints it.
+    /// Whether a program prints the key.
     pub fn starts_something(&self) -> bool {
         matches!(self.secret, Secret::Printed { .. })
     }
 
-    /// Empty until the program has printed it.
+    /// The key; empty until the program has printed it.
     pub(crate) fn secret(&self) -> &str {
         match &self.secret {
             Secret::Known(secret) => secret,
@@ -102,7 +102,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A word of a command, quoted if it would look like two.
+/// A word of a command, quoted if it would look like two words.
 fn shown(word: &str) -> String {
     let plain = !word.is_empty() && word.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"');
     if plain { word.to_owned() } else { format!("{word:?}") }
@@ -128,12 +128,12 @@ impl KeyCache {
         }
         let revealed = Arc::clone(&self.revealed.lock().unwrap_or_else(PoisonError::into_inner));
         let from = key.from.clone();
-        // In a tokio task of its own: a search that runs out of time must not end the password prompt.
+        // In a separate task: a search that runs out of time must not end the password prompt.
         let told = tokio::spawn(async move { revealed.get_or_try_init(|| key.revealed()).await.cloned() });
         told.await.unwrap_or_else(|error| Err(ModelError::NoKey { from, why: error.to_string() })).map(Some)
     }
 
-    /// The provider refused the key: the next request runs the program again.
+    /// Forgets the key, because the provider refused it: the next request runs the program again.
     pub(crate) fn forget(&self) {
         *self.revealed.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
     }

@@ -1,4 +1,5 @@
-//! Language models over HTTP: each provider in its own wire format, all of them as a `core::model::Model`.
+//! Language models over HTTP: each provider in its own wire format, all of them with the interface
+//! `core::model::Model`.
 
 mod anthropic;
 mod assembly;

@@ -31,7 +31,7 @@ impl WireFormat for OpenAi {
             kind: "function",
             function: Function { name: &tool.name, description: &tool.description, parameters: &tool.schema },
         });
-        // OpenAI's newer models take the first limit, most other services only the second.
+        // OpenAI's newer models accept the first limit, most other services only the second.
         let (newer, older) =
             if request.original { (Some(prompt.limit), None) } else { (None, Some(prompt.limit)) };
         render(&Request {
@@ -56,7 +56,7 @@ impl WireFormat for OpenAi {
     fn read_event(&self, data: &[u8], reply: &mut Assembly) -> Result<(), ModelError> {
         if data == DONE {
             reply.done = true;
-            // Some services give no other reason for the end.
+            // Some services give no other stop reason.
             reply.stop.get_or_insert(Stop::End);
             return Ok(());
         }
@@ -72,7 +72,7 @@ fn take(completion: Completion, reply: &mut Assembly) -> Result<(), ModelError> 
     if let Some(UsageCounts { prompt_tokens, completion_tokens }) = completion.usage {
         reply.usage = Usage { input: prompt_tokens, output: completion_tokens };
     }
-    // The chunk with the usage has no choice; plugbay never asks for more than one.
+    // The chunk with the usage has no choice. plugbay never requests more than one.
     let Some(choice) = completion.choices.unwrap_or_default().into_iter().next() else { return Ok(()) };
     let message = choice.message.or(choice.delta).unwrap_or_default();
     match message.content {
@@ -119,7 +119,7 @@ fn messages(turn: &Turn) -> Vec<RequestMessage<'_>> {
         }
         Turn::Results(results) => {
             let results = results.iter();
-            // The format has no flag for a failed call: its text must say so.
+            // The format has no flag for failed calls, so the text must say it.
             results
                 .map(|result| RequestMessage {
                     tool_call_id: Some(&result.call),
@@ -174,7 +174,7 @@ struct Function<'a> {
 #[derive(Serialize)]
 struct RequestMessage<'a> {
     role: &'a str,
-    /// `null` in a message of calls alone.
+    /// `null` in a message that has only calls.
     content: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<RequestToolCall<'a>>,
@@ -236,14 +236,14 @@ enum Content {
 
 #[derive(Deserialize)]
 struct ContentPart {
-    /// Other kinds of parts have none.
+    /// Empty for other kinds of parts.
     #[serde(default)]
     text: String,
 }
 
 #[derive(Deserialize)]
 struct ToolCallChunk {
-    /// Only in chunks.
+    /// Present only in chunks.
     index: Option<u64>,
     id: Option<String>,
     #[serde(default)]

@@ -57,7 +57,7 @@ pub(crate) struct ModelRequest<'a> {
     pub(crate) model: &'a str,
     pub(crate) prompt: &'a Prompt,
     pub(crate) streamed: bool,
-    /// The request goes to the provider itself, not to a compatible service.
+    /// Whether the request goes to the provider itself, not to a compatible service.
     pub(crate) original: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct ModelRequest<'a> {
 pub struct RemoteModel {
     endpoint: Endpoint,
     key_cache: KeyCache,
-    /// Built for the first request: most sessions send none.
+    /// Built for the first request, because most sessions send none.
     client: OnceLock<Client>,
 }
 
@@ -85,7 +85,7 @@ impl RemoteModel {
         let response = self.send(format, &prompt, heard.is_some(), key).await?;
         let mut reply = Assembly::default();
         let mut heard = heard.unwrap_or_else(|| Box::new(|_| {}));
-        // Some providers stream whether or not they are asked to, and some never do.
+        // Some providers always stream, and some never do, whatever the request says.
         if is_stream(&response) {
             self.listen(format, response, &mut reply, heard).await?;
         } else {
@@ -95,7 +95,7 @@ impl RemoteModel {
         reply.finish()
     }
 
-    /// Sends the request and returns a response with a status of success.
+    /// Sends the request and returns a response with a success status.
     async fn send(
         &self,
         format: &dyn WireFormat,

@@ -1,7 +1,7 @@
-//! The child process: confines itself, does one job, ends.
+//! The child process: it confines itself, does one job, and ends.
 //!
-//! It starts before there is a job, so that a filter need not wait for it: everything that every job needs is
-//! made first. Then it sleeps in one `read` until the request comes, or until its parent is gone.
+//! It starts before there is a job, so that a filter need not wait for it: everything that all jobs need is
+//! made first. Then it sleeps in one `read` until the request comes, or its parent is gone.
 
 mod code;
 pub mod confinement;
@@ -23,7 +23,7 @@ use crate::protocol::{Done, Failed, Frame, Job, Request};
 /// The first argument of a child process.
 pub const COMMAND: &str = "__sandbox";
 
-/// The stack of the job. Filters and values nest on it; beyond it, the child ends.
+/// The stack size of the job. Nested filters and values use it; if it overflows, the child ends.
 pub(crate) const STACK: usize = 64 * 1024 * 1024;
 
 /// The body of the hidden command that [`crate::Sandbox`] starts.
@@ -40,7 +40,7 @@ fn serve(begun: confinement::Begun) -> io::Result<()> {
     report_panics();
     let library = Library::load();
     let calls = confinement::Calls::new();
-    // With a job at hand, only that of a script needs it.
+    // If a job is already waiting, only a script job needs it.
     let engine = (!is_awaited()).then(Engine::new);
     let Some(request) = Request::read(&mut io::stdin().lock())? else { return Ok(()) };
     let confinement = begun.finish(&calls, request.memory.saturating_add(STACK as u64), request.cpu);
@@ -64,14 +64,14 @@ fn serve(begun: confinement::Begun) -> io::Result<()> {
     end()
 }
 
-/// Whether a job waits already.
+/// Whether a job is already waiting.
 fn is_awaited() -> bool {
     let stdin = io::stdin();
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
-/// Does a job of jq.
+/// Does a jq job.
 fn filtered<W: io::Write>(library: Library, job: Job, output: &mut Output<W>) -> Result<Done, Failed> {
     match job {
         Job::Jq { filter, input } => library.run(&filter, &input, output)?,
@@ -81,17 +81,18 @@ fn filtered<W: io::Write>(library: Library, job: Job, output: &mut Output<W>) ->
     output.finish().map_err(|error| Failed::Internal(error.to_string()))
 }
 
-/// Ends without dropping anything: a value that nests deep would overflow the stack while it is dropped.
+/// Ends without dropping anything: dropping a deeply nested value would overflow the stack.
 #[expect(clippy::disallowed_methods, reason = "a child has no children, and leaves nothing half done")]
 fn end() -> ! {
     process::exit(0)
 }
 
-/// A panic of the interpreter is a failure of the job like any other. Release builds end after the hook.
+/// Reports a panic of the interpreter as a failure of the job. In release builds the process ends after the
+/// hook.
 fn report_panics() {
     panic::set_hook(Box::new(|panic| {
         let message = panic.payload_as_str().unwrap_or("a panic");
-        // The standard library's words for a buffer that no memory could hold.
+        // The standard library's message for a buffer that fits into no memory.
         let failed = if message.contains("capacity overflow") {
             Failed::OutOfMemory
         } else {

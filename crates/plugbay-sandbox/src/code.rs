@@ -1,4 +1,4 @@
-//! Scripts as the gateway sees them: what goes in, what they ask for, how they end.
+//! Scripts from the gateway's side: their inputs, their calls, and how they end.
 
 mod failure;
 
@@ -11,16 +11,16 @@ pub use self::failure::CodeFailure;
 /// The longest script, in bytes.
 pub const CODE: usize = 256 * 1024;
 
-/// A script of a model, with everything that it can know.
+/// A model's script, with all its inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
     /// JavaScript, or TypeScript whose types are ignored.
     pub code: String,
-    /// The value of `input` as JSON. Empty: `undefined`.
+    /// The value of `input` as JSON; empty for `undefined`.
     pub input: Bytes,
     /// The seed of `Math.random`.
     pub seed: u64,
-    /// What `Date` says, for the whole run: milliseconds since 1970.
+    /// The time that `Date` returns during the whole run, in milliseconds since 1970.
     pub now: i64,
 }
 
@@ -29,11 +29,11 @@ pub struct Script {
 pub struct RunLimits {
     /// How long the script may compute. Waiting for answers does not count.
     pub compute: Duration,
-    /// Bytes of memory, answers included.
+    /// Limit of memory in bytes, including answers.
     pub memory: u64,
-    /// Bytes of text plus the returned value.
+    /// Limit of bytes for text and returned value together.
     pub output: usize,
-    /// Calls of any kind.
+    /// Limit of calls of any kind.
     pub calls: u32,
 }
 
@@ -51,24 +51,24 @@ impl Default for RunLimits {
 /// The tools that a script names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reach {
-    /// Server and tool as written, each pair once. `tools.name(…)`, where the script names no server, has an empty
-    /// server.
+    /// Server and tool as written, each pair once. For `tools.name(…)`, where the script names no server, the
+    /// server is empty.
     pub tools: Vec<(String, String)>,
-    /// False if the script also uses `tools` in a way whose names cannot be read: a computed member, an alias.
+    /// False if the script also uses `tools` in a way that hides names: a computed member, an alias.
     pub is_complete: bool,
 }
 
-/// What a script does next. Sizes and numbers are checked; that JSON is JSON is what the child says.
+/// The next action of a script. Sizes and numbers are checked; whether JSON is valid is the child's claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// It makes a call. Others may follow before this one is answered.
+    /// It makes a call. More calls may follow before this one is answered.
     Call(Call),
-    /// A piece of its text (`console.log`, `text()`). Pieces end with whole characters.
+    /// A piece of its text (`console.log`, `text()`). Pieces end with complete characters.
     Text(Bytes),
-    /// It waits: nothing more comes before an answer.
+    /// It waits: nothing more comes until an answer.
     Waiting,
-    /// It has ended with this value as JSON. Empty: `undefined`. All its calls were answered: a script that has returned
-    /// waits for calls that it did not await.
+    /// It has ended with this value as JSON; empty for `undefined`. All its calls were answered: a script
+    /// that has returned still waits for calls that it did not await.
     Done(Bytes),
     Failed(CodeFailure),
 }
@@ -76,10 +76,10 @@ pub enum Event {
 /// A call of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Counted from 0, in the order in which the script makes its calls.
+    /// The number of the call, from 0, in the order in which the script makes its calls.
     pub number: u32,
     pub kind: CallKind,
-    /// A JSON object. In a dry run, values that nobody knows are texts (`‹result of call 0›`): members, keys, or the
+    /// A JSON object. In a dry run, unknown values are texts (`‹result of call 0›`): as members, keys, or the
     /// whole.
     pub arguments: Bytes,
 }
@@ -102,7 +102,7 @@ pub enum CallKind {
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// A `CallToolResult` as JSON; `read` tells which part of it is the value of the call.
+    /// A `CallToolResult` as JSON; `read` says which part of it is the value of the call.
     Result { raw: Bytes, read: Reading },
     /// Any other value as JSON.
     Value(Bytes),
@@ -114,8 +114,8 @@ pub enum Answer {
         /// The `CallToolResult` with `isError`, if there was one.
         result: Option<Bytes>,
     },
-    /// Dry run: nobody knows the value. The script goes on with a placeholder: it has every member, can be called, and
-    /// iterates once. A loop that ends only with a certain value ends with [`RunLimits::calls`].
+    /// Dry run: the value is unknown. The script goes on with a placeholder, which has every member, can be
+    /// called, and iterates once. A loop that ends only with a certain value ends at [`RunLimits::calls`].
     Unknown,
 }
 

@@ -1,15 +1,15 @@
-//! Runs code of models where it can do no harm: jq filters and scripts, in a child process of our own program.
+//! Runs models' code where it can do no harm: jq filters and scripts, in a child process of our own program.
 //!
-//! A child gets one job and ends. It has no environment, no descriptors but its pipes, little memory and
+//! A child does one job and ends. It has no environment, no descriptors except its pipes, little memory and
 //! little time, and the system denies it files, sockets and processes as far as the kernel can.
 //!
-//! A filter has one input and one output. A script asks for calls while it runs, and the gateway answers them or does not: the
-//! child itself can reach nothing.
+//! A filter has one input and one output. A script asks for calls while it runs, and the gateway decides
+//! whether to answer them: the child itself can reach nothing.
 //!
 //! - [`protocol`]: the messages between the two processes.
 //! - [`child`]: confines itself and does the job.
-//! - [`code`]: scripts as the gateway sees them.
-//! - [`parent`]: starts children, and tells what became of a job.
+//! - [`code`]: scripts from the gateway's side.
+//! - [`parent`]: starts children, and reports the outcomes of jobs.
 
 pub mod child;
 pub mod code;

@@ -1,4 +1,4 @@
-//! The sandbox as the gateway uses it: a job in, its outcome out.
+//! The sandbox for the gateway: it takes a job and returns its outcome.
 
 mod process;
 mod run;
@@ -15,19 +15,20 @@ use self::{process::Process, spare::Spare};
 pub use self::{process::outcome_of, run::Conversation};
 use crate::protocol::{Confinement, Job, Landlock};
 
-/// The longest filter.
+/// Longest filter, in bytes.
 const FILTER: usize = 64 * 1024;
 
-/// How children are started, and how many.
+/// How children are started, and how many may run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The program, which must call [`crate::child_main`] if its first argument is [`crate::COMMAND`].
     pub program: PathBuf,
-    /// jq filters at a time; others wait.
+    /// Limit of jq filters at a time; others wait.
     pub jobs: usize,
-    /// Scripts at a time; others wait. They may wait long for their calls, so they take no turns of filters.
+    /// Limit of scripts at a time; others wait. Scripts may wait long for their calls, so they do not count
+    /// as filters.
     pub runs: usize,
-    /// How long a child waits for the next job before it is let go. Zero: none is kept.
+    /// How long an idle child waits for the next job before it is ended. Zero: none is kept.
     pub spare: Duration,
 }
 
@@ -40,11 +41,11 @@ impl Settings {
 /// The limits of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How long it may take, and how long it may wait for its turn.
+    /// Limit for the duration of the job, and for the wait for its turn.
     pub deadline: Duration,
-    /// Bytes of memory, input included.
+    /// Limit of memory in bytes, including the input.
     pub memory: u64,
-    /// Bytes of output.
+    /// Limit of output in bytes.
     pub output: usize,
 }
 
@@ -57,11 +58,11 @@ impl Default for Limits {
 /// The result of a job that ended, or whose output was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// JSON values, each followed by a newline. If it was cut, the last one may lack its end.
+    /// JSON values, each followed by a newline. If the output was cut, the last one may be incomplete.
     pub output: Bytes,
-    /// The values in `output` that are whole.
+    /// Number of complete values in `output`.
     pub values: usize,
-    /// The output was larger than its limit.
+    /// Set if the output was larger than its limit.
     pub cut: Option<Cut>,
     /// How the child was confined.
     pub confinement: Confinement,
@@ -70,9 +71,9 @@ pub struct Outcome {
 /// The size of an output that was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Bytes that the filter made.
+    /// Number of bytes that the filter produced.
     pub bytes: u64,
-    /// Nobody counted further: there may be more.
+    /// Whether counting was stopped, so that there may be more.
     pub at_least: bool,
 }
 
@@ -83,7 +84,7 @@ impl Outcome {
     }
 }
 
-/// Why a job has no result. Each text is for the author of the filter.
+/// The reason why a job has no result. Each text is for the author of the filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SandboxFailure {
     #[error("the jq filter is wrong: {0}")]
@@ -100,16 +101,16 @@ pub enum SandboxFailure {
     TooDeep,
     #[error("other jq filters are running, and none of them ended in time; try again")]
     Busy,
-    /// The program cannot be started, or is not ours any more.
+    /// The program cannot be started, or is no longer ours.
     #[error("jq filters cannot run here: {0}")]
     Unavailable(String),
-    /// The child ended in a way that no filter should bring about.
+    /// The child ended in a way that no filter should be able to cause.
     #[error("the process of the jq filter ended: {0}")]
     Crashed(String),
 }
 
 impl SandboxFailure {
-    /// Whether another filter or another input would help, as opposed to another moment or machine.
+    /// Whether another filter or another input would help, rather than another time or machine.
     pub fn is_about_the_filter(&self) -> bool {
         !matches!(self, Self::Busy | Self::Unavailable(_) | Self::Crashed(_))
     }
@@ -133,9 +134,9 @@ impl Sandbox {
         Self { settings: Arc::new(settings), turns, runs, spare: Arc::default() }
     }
 
-    /// Starts a child, unless one waits already, so that the next job need not wait for its start.
+    /// Starts a child unless one is already waiting, so that the next job need not wait for its start.
     pub fn prepare(&self) {
-        // Without a spare the next job starts a child, and says why it cannot.
+        // Without a spare the next job starts a child itself, and reports why it cannot.
         self.spare.fill(&self.settings);
     }
 
@@ -144,7 +145,8 @@ impl Sandbox {
         self.run(Job::Jq { filter: checked(filter)?, input }, limits).await
     }
 
-    /// Whether a jq filter compiles: a tool whose result would be lost need not be called.
+    /// Checks that a jq filter compiles. If not, its tool need not be called, because the result would be
+    /// lost.
     pub async fn check(&self, filter: &str) -> Result<(), SandboxFailure> {
         self.run(Job::Check { filter: checked(filter)? }, Limits::default()).await.map(drop)
     }
@@ -161,19 +163,19 @@ impl Sandbox {
         outcome
     }
 
-    /// A child without a job.
+    /// An idle child.
     fn process(&self) -> Result<Process, SandboxFailure> {
         self.spare.take().map_or_else(|| Process::start(&self.settings.program), Ok)
     }
 
-    /// Starts a child for the next job, if one is to be kept.
+    /// Starts a child for the next job, if an idle one should be kept.
     fn refill(&self) {
         if !self.settings.spare.is_zero() {
             self.prepare();
         }
     }
 
-    /// Which parts of the confinement hold on this system.
+    /// The parts of the confinement that work on this system.
     pub async fn confinement(&self) -> Result<Confinement, SandboxFailure> {
         let outcome = self.jq(".", Bytes::from_static(b"null"), Limits::default()).await?;
         Ok(outcome.confinement)
@@ -189,7 +191,7 @@ fn checked(filter: &str) -> Result<String, SandboxFailure> {
 }
 
 impl fmt::Display for Confinement {
-    /// The parts that hold, for people.
+    /// The working parts, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let landlock = match self.landlock {
             Landlock::Absent => None,

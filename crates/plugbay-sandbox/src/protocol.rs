@@ -1,7 +1,7 @@
 //! The messages between a sandbox and its child: one request on stdin, frames on stdout. A script also gets the
 //! answers to its calls on stdin.
 //!
-//! Numbers are little-endian. Neither side believes a length: the child reads what its memory limit allows, the
+//! Numbers are little-endian. Neither side trusts a length: the child reads what its memory limit allows, the
 //! parent reads frames of at most [`FRAME`] bytes and output up to the limit of the job.
 
 mod answer;
@@ -19,7 +19,7 @@ pub use self::{
     },
 };
 
-/// Changes with the messages: a gateway may outlive the program file that it was started from.
+/// The version of the messages: a gateway may outlive the program file that it was started from.
 const VERSION: u8 = 2;
 
 /// A job with its limits.
@@ -29,7 +29,7 @@ pub struct Request {
     pub memory: u64,
     /// Seconds of processor time that the job may use.
     pub cpu: u64,
-    /// Bytes of output that the parent takes.
+    /// Bytes of output that the parent accepts.
     pub output: u64,
     pub job: Job,
 }
@@ -39,11 +39,11 @@ pub struct Request {
 pub enum Job {
     /// Apply a jq filter to one JSON value.
     Jq { filter: String, input: Bytes },
-    /// Compile a jq filter, and no more.
+    /// Only compile a jq filter.
     Check { filter: String },
     /// Run a script.
     Code(Code),
-    /// Tell the tools that a script names.
+    /// Report the tools that a script names.
     Reach { code: String },
 }
 
@@ -56,9 +56,9 @@ pub struct Code {
     pub seed: u64,
     /// Milliseconds since 1970.
     pub now: i64,
-    /// Calls that it may make.
+    /// Limit of calls.
     pub calls: u32,
-    /// Milliseconds that it may compute.
+    /// Limit of computing time, in milliseconds.
     pub compute: u64,
 }
 
@@ -92,7 +92,7 @@ impl Request {
         [head.into(), input.unwrap_or_default()]
     }
 
-    /// Reads one request. `None` if the parent closed the pipe before it sent one.
+    /// Reads one request; `None` if the parent closed the pipe before sending one.
     pub fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         let mut version = [0];
         if from.read(&mut version)? == 0 {
@@ -189,7 +189,7 @@ mod tests {
         let mut other = whole.clone();
         other[0] += 1;
         assert_eq!(Request::read(&mut other.as_slice()).unwrap_err().kind(), io::ErrorKind::Unsupported);
-        // A length beyond the bytes that follow costs no memory.
+        // A length beyond the actual bytes costs no memory.
         let mut huge = whole;
         huge[26..34].fill(0xff);
         assert_eq!(Request::read(&mut huge.as_slice()).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);

@@ -1,4 +1,4 @@
-//! The audit log: one line of JSON for each call. A thread of its own writes it, so a slow disk delays no call.
+//! The audit log: one line of JSON per call. A separate thread writes it, so a slow disk delays no call.
 
 mod file;
 
@@ -19,9 +19,9 @@ use serde_json::{Map, Value, json};
 use self::file::RotatedFile;
 use crate::timestamp::rfc3339;
 
-/// Lines that may wait for the disk. Further ones are lost, and counted.
+/// How many lines may wait for the disk. Further ones are lost, and counted.
 const WAITING: usize = 4096;
-/// How long the end of the program waits for the last lines.
+/// How long the program waits for the last lines when it ends.
 const LAST_LINES: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The longest name of a tool or host in a line, in characters.
@@ -31,13 +31,14 @@ const LONGEST_NAME: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
     pub file: PathBuf,
-    /// A file of this size is put aside, in bytes.
+    /// The size in bytes at which a file is put aside.
     pub rotate: u64,
-    /// How many files are kept that were put aside.
+    /// How many files that were put aside are kept.
     pub keep: usize,
 }
 
-/// A running audit log. Dropping it ends its thread when that has written what waits; nobody waits for it.
+/// A running audit log. Dropping it ends its thread after the waiting lines are written, without waiting for
+/// that.
 #[derive(Debug)]
 pub struct Audit {
     settings: Arc<Mutex<AuditSettings>>,
@@ -47,11 +48,11 @@ pub struct Audit {
 }
 
 /// The audit logs of this process. Two gateways with the same file have one writer.
-// A std mutex: held for a look-up.
+// A std mutex: held only for a lookup.
 static RUNNING: Mutex<Vec<Weak<Audit>>> = Mutex::new(Vec::new());
 
 impl Audit {
-    /// The audit log in this file, which starts if need be. The last settings hold.
+    /// The audit log in this file; starts it if necessary. The latest settings apply.
     pub fn at(settings: AuditSettings) -> Arc<Self> {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|audit| audit.strong_count() > 0);
@@ -105,7 +106,8 @@ impl Audit {
         Entry { audit: self, line, since: Instant::now() }
     }
 
-    /// Waits until all lines are written, but not for ever: the disk may be stuck. Others who write the same log go on.
+    /// Waits until all lines are written, up to a limit, because the disk may hang. Other gateways that write
+    /// the same log go on.
     pub fn finish(self: Arc<Self>) {
         let Some(Self { lines, writer, .. }) = Arc::into_inner(self) else { return };
         drop(lines);
@@ -123,7 +125,7 @@ impl Audit {
     }
 }
 
-/// The line of a call that has not ended.
+/// The line of an unfinished call.
 pub(crate) struct Entry {
     audit: Arc<Audit>,
     line: Map<String, Value>,
@@ -144,7 +146,7 @@ impl Entry {
     }
 }
 
-/// Writes lines until nobody can send any. Lost ones are counted in the log itself.
+/// Writes lines until all senders are gone. The log itself also records how many lines were lost.
 fn write(inbox: &Receiver<String>, mut file: RotatedFile, lost: &AtomicU64) {
     while let Ok(line) = inbox.recv() {
         let missing = lost.swap(0, Ordering::Relaxed);

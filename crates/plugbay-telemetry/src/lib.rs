@@ -1,6 +1,6 @@
-//! What operators see of the gateway: the audit log, metrics for Prometheus, traces and metrics over OTLP.
+//! Observability for operators: the audit log, metrics for Prometheus, traces and metrics over OTLP.
 //!
-//! All of them are observers of calls. None of them waits, and none gets a value of an argument or of a result.
+//! All of them observe calls. None of them waits, and none gets a value of an argument or of a result.
 
 mod audit;
 mod metrics;
@@ -26,7 +26,7 @@ pub use timestamp::rfc3339;
 #[derive(Default)]
 pub struct Telemetry {
     on: AtomicBool,
-    // Std locks: held to read or to replace, never across an await.
+    // Std locks: held only to read or to replace, never across an await.
     audit: RwLock<Option<Arc<Audit>>>,
     metrics: Option<Arc<Metrics>>,
     otlp: Option<Arc<Otlp>>,
@@ -38,7 +38,7 @@ impl Telemetry {
         Self { on, metrics, otlp, ..Self::default() }
     }
 
-    /// Writes the audit log as these settings say, from the next call on.
+    /// Writes the audit log with these settings, from the next call on.
     pub fn audit(&self, settings: Option<AuditSettings>) {
         let mut audit = self.audit.write().unwrap_or_else(PoisonError::into_inner);
         *audit = settings.map(Audit::at);
@@ -50,7 +50,7 @@ impl Telemetry {
         self.metrics.as_ref()
     }
 
-    /// Sends and writes what is left. It may take seconds, so it belongs at the end of the program.
+    /// Sends and writes the remaining data. This may take seconds, so it belongs at the end of the program.
     pub fn finish(&self) {
         let audit = self.audit.write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(audit) = audit {

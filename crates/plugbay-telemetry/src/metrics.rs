@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: counters of calls, and the state of the gateway when they are read.
+//! Metrics for Prometheus: counters of calls, and the state of the gateway when the metrics are read.
 
 use std::{
     collections::BTreeSet,
@@ -14,13 +14,13 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// Pairs of server and tool with a time series of their own; further tools are counted as `other`.
+/// How many pairs of server and tool get their own time series; further tools are counted as `other`.
 const MOST_TOOLS: usize = 2000;
 const OTHER: &str = "other";
-/// In seconds: from a local tool to an agent's long work.
+/// Buckets in seconds: from a local tool to an agent's long work.
 const BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 
-/// The names of all metrics, with their labels and what they say. The documentation has the same table.
+/// All metrics: name, labels and description. The documentation has the same table.
 pub const METRICS: [(&str, &str, &str); 10] = [
     ("plugbay_calls_total", "server, tool, outcome", "calls that ended"),
     ("plugbay_call_duration_seconds", "server", "how long calls took, as a histogram"),
@@ -44,10 +44,10 @@ pub const METRICS: [(&str, &str, &str); 10] = [
 
 type Labels = Vec<(&'static str, String)>;
 
-/// The state of a gateway, as far as metrics show it.
+/// The part of a gateway's state that metrics show.
 #[derive(Debug, Clone, Default)]
 pub struct GatewayState {
-    /// How often callers were refused something since the start, because they had used up their shares.
+    /// How often callers were refused something since the start because their shares were used up.
     pub refused: u64,
     pub sessions: usize,
     pub hosts: usize,
@@ -58,11 +58,11 @@ pub struct GatewayState {
 pub struct ServerGauge {
     pub name: String,
     pub state: &'static str,
-    /// Its processes, also those of sessions.
+    /// Its processes, including those of sessions.
     pub pids: Vec<i32>,
 }
 
-/// Counts calls, and asks for the state of the gateway when somebody reads the metrics.
+/// Counts calls, and asks for the state of the gateway when the metrics are read.
 pub struct Metrics {
     registry: Registry,
     calls: Family<Labels, Counter>,
@@ -75,9 +75,9 @@ pub struct Metrics {
     hosts: Gauge,
     states: Family<Labels, Gauge>,
     processes: Family<Labels, Counter>,
-    // Std mutexes: held for a look-up, never across an await.
+    // Std mutexes: held only for a lookup, never across an await.
     tools: Mutex<BTreeSet<(String, String)>>,
-    /// The processes that were there when the metrics were last read.
+    /// The processes that existed when the metrics were last read.
     pids: Mutex<BTreeSet<(String, i32)>>,
     state: Mutex<Option<Box<dyn Fn() -> GatewayState + Send>>>,
 }
@@ -104,7 +104,7 @@ impl Default for Metrics {
         };
         let help =
             |name: &str| METRICS.iter().find(|(known, ..)| *known == name).map_or("", |(.., help)| help);
-        // The registry writes `_total` behind the names of counters itself.
+        // The registry itself appends `_total` to the names of counters.
         registry.register("plugbay_calls", help("plugbay_calls_total"), metrics.calls.clone());
         let durations = "plugbay_call_duration_seconds";
         registry.register(durations, help(durations), metrics.durations.clone());
@@ -141,7 +141,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Asks this for the state of the gateway from now on.
+    /// Sets the function that returns the state of the gateway.
     pub fn show(&self, state: impl Fn() -> GatewayState + Send + 'static) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(state));
     }
@@ -184,7 +184,7 @@ impl Metrics {
         }
     }
 
-    /// The tool, unless there are too many time series already.
+    /// The tool's name, or `other` if there are too many time series already.
     fn bounded(&self, server: &str, tool: &str) -> String {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         let pair = (server.to_owned(), tool.to_owned());

@@ -24,18 +24,18 @@ use plugbay_core::{
     observe::{CallEnd, CallOutcome, StartingCall},
 };
 
-/// In seconds, as the conventions advise.
+/// Bucket boundaries in seconds, as the conventions advise.
 const BOUNDARIES: [f64; 14] =
     [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
-/// How long the end of the program waits for the collector.
+/// How long the program waits for the collector when it ends.
 const LAST_EXPORT: Duration = Duration::from_secs(5);
 
-/// Which signals are exported. The SDK itself reads where to and how often.
+/// Which signals are exported. The SDK itself reads where and how often to send them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtlpSettings {
     pub traces: bool,
     pub metrics: bool,
-    /// The environment names no service, so it is `plugbay`.
+    /// Whether the environment names no service, so that the name is `plugbay`.
     pub unnamed: bool,
 }
 
@@ -46,7 +46,8 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// `Err` says why nothing can be exported. The SDK's client must not be made on a thread of the runtime.
+    /// Starts the exporters; `Err` says why it failed. The SDK's client must not be made on a thread of the
+    /// runtime.
     pub fn start(settings: OtlpSettings) -> Result<Self, String> {
         let made = std::thread::spawn(move || Self::new(settings)).join();
         made.unwrap_or_else(|_| Err("the OTLP exporter cannot start".to_owned()))
@@ -74,7 +75,7 @@ impl Otlp {
         TracedCall { spans, durations, attributes, since: Instant::now() }
     }
 
-    /// Sends what is left, from a thread that may wait.
+    /// Sends the remaining data. Call it from a thread that may block.
     pub fn finish(&self) {
         if let Some((provider, _)) = &self.traces {
             let _ = provider.shutdown_with_timeout(LAST_EXPORT);
@@ -127,7 +128,7 @@ fn metrics(
     Ok((provider, server, client))
 }
 
-/// What both spans and both durations say of the call.
+/// The attributes of the call that both spans and both durations have.
 fn attributes(call: &StartingCall<'_>) -> Vec<KeyValue> {
     let mut attributes = vec![
         KeyValue::new("mcp.method.name", call.method.to_owned()),
@@ -136,7 +137,7 @@ fn attributes(call: &StartingCall<'_>) -> Vec<KeyValue> {
     if call.era == Era::Modern {
         attributes.push(KeyValue::new("mcp.protocol.version", MODERN_VERSION));
     }
-    // A name that no server listed may be anything that a model made up.
+    // A name that no server has listed may be any text that a model made up.
     if let Some(name) = call.name.filter(|_| call.is_listed) {
         attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
         attributes.push(KeyValue::new("gen_ai.tool.name", name.to_owned()));
@@ -144,7 +145,7 @@ fn attributes(call: &StartingCall<'_>) -> Vec<KeyValue> {
     attributes
 }
 
-/// The span of the host's request, and within it that of the request to the server.
+/// The span of the host's request, and inside it the span of the request to the server.
 fn spans(tracer: &SdkTracer, name: String, call: &StartingCall<'_>, attributes: &[KeyValue]) -> [Span; 2] {
     let parent =
         parent(call).map(|parent| Context::new().with_remote_span_context(parent)).unwrap_or_default();
@@ -158,7 +159,7 @@ fn spans(tracer: &SdkTracer, name: String, call: &StartingCall<'_>, attributes: 
     [server, client.start_with_context(tracer, &within)]
 }
 
-/// The context that the host sent, if it is one: `00-TRACE-SPAN-FLAGS`.
+/// The trace context from the host, if it is valid: `00-TRACE-SPAN-FLAGS`.
 fn parent(call: &StartingCall<'_>) -> Option<SpanContext> {
     let parts: Vec<&str> = call.trace_parent?.split('-').collect();
     let [version, trace, span, flags, ..] = parts[..] else { return None };
@@ -180,7 +181,7 @@ pub(crate) struct TracedCall {
 }
 
 impl TracedCall {
-    /// The context of the span of the request to the server.
+    /// The trace context of the request to the server.
     pub(crate) fn trace_parent(&self) -> Option<String> {
         let [_, client] = self.spans.as_ref()?;
         let context = client.span_context();

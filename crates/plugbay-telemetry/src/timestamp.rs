@@ -1,4 +1,4 @@
-//! Moments as RFC 3339 writes them, in UTC.
+//! Times in the format of RFC 3339, in UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ pub fn rfc3339(moment: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// The date of a day since 1970 in the Gregorian calendar, whose years begin in March here.
+/// Converts a day since 1970 to a Gregorian date. Inside, years begin in March.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

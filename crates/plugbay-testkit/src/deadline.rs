@@ -1,4 +1,4 @@
-//! How long a test waits. `PLUGBAY_TEST_PATIENCE=3` makes every deadline three times as long.
+//! How long tests wait. `PLUGBAY_TEST_PATIENCE=3` makes every deadline three times as long.
 
 use std::{
     env,
@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a test waits for what must come: only a test that fails waits that long, also on a machine at ten times
-/// its load.
+/// How long a test waits for an event that must come. It is generous enough for a machine at ten times its
+/// load; only a failing test waits that long.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Between two looks at something that cannot wake us.
+/// The pause between two checks of something that cannot wake us.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// `time`, stretched for a slow machine.
@@ -23,7 +23,7 @@ pub fn patience(time: Duration) -> Duration {
     time.mul_f64(factor)
 }
 
-/// Looks again and again until `look` finds something; panics with `what` after `time`.
+/// Calls `look` repeatedly until it finds something; panics with `what` after `time`.
 #[track_caller]
 pub fn wait_until<T>(what: &str, time: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience(time);

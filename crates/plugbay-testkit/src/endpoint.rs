@@ -1,4 +1,4 @@
-//! An HTTP endpoint that answers as it was told, and remembers what it was asked.
+//! A scripted HTTP endpoint that records its requests.
 
 use std::{
     collections::VecDeque,
@@ -29,12 +29,12 @@ pub struct Asked {
     pub path: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// As it came, and as JSON.
+    /// The body as received, and as JSON.
     pub text: String,
     pub body: Value,
 }
 
-/// What is done with the next request.
+/// The reaction to the next request.
 #[derive(Debug, Clone)]
 pub enum Play {
     Answer {
@@ -44,7 +44,7 @@ pub enum Play {
     },
     /// A stream of these events, which ends.
     Stream(Vec<String>),
-    /// The same, but it goes on without a word for as long as the client stays.
+    /// Like `Stream`, but after the events it stays silent for as long as the client stays.
     Silence(Vec<String>),
 }
 
@@ -55,21 +55,21 @@ impl Play {
 }
 
 impl Endpoint {
-    /// Plays one after the other; whoever asks more often gets a 500.
+    /// Plays one after the other; further requests get a 500.
     pub fn start(plays: impl IntoIterator<Item = Play>) -> Self {
         let plays: Mutex<VecDeque<Play>> = Mutex::new(plays.into_iter().collect());
         let surplus = Play::Answer { status: 500, headers: Vec::new(), body: String::new() };
         Self::answering(move |_| plays.lock().expect("no panic").pop_front().unwrap_or(surplus.clone()))
     }
 
-    /// Answers each request by what it asks.
+    /// Plays for each request what `play` returns for it.
     pub fn answering(play: impl Fn(&Asked) -> Play + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let (arrivals, asked) = channel();
         let (leavings, gone) = channel();
         let play = Arc::new(play);
-        // Ends with the test's process: nothing but the port is held meanwhile.
+        // The thread ends with the test's process; until then it holds only the port.
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (play, arrivals, leavings) = (Arc::clone(&play), arrivals.clone(), leavings.clone());
@@ -83,13 +83,13 @@ impl Endpoint {
         format!("http://{}", self.address)
     }
 
-    /// The next request, waited for.
+    /// Waits for the next request.
     #[track_caller]
     pub fn asked(&self) -> Asked {
         self.asked.recv_timeout(patience(DEADLINE)).expect("a request to the endpoint")
     }
 
-    /// Everything that has come and that nobody has taken.
+    /// All requests so far that the test has not taken.
     pub fn untaken(&self) -> Vec<Asked> {
         self.asked.try_iter().collect()
     }
@@ -138,7 +138,7 @@ fn serve(
     let _ = leavings.send(());
 }
 
-/// The length is left open: the stream ends with its connection.
+/// Begins a stream without a length: it ends with its connection.
 fn begin(stream: &mut TcpStream, events: &[String]) {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let _ = stream.write_all(format!("{head}{}", events.concat()).as_bytes());

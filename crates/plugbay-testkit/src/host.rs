@@ -21,7 +21,7 @@ use crate::{
     transcript::Transcript,
 };
 
-/// What a modern request carries in `params._meta`, without the braces.
+/// The members of `params._meta` in a modern request, without the braces.
 pub const MODERN_META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"testkit","version":"0"},"io.modelcontextprotocol/clientCapabilities":{}"#;
 
 const POLL: Duration = Duration::from_millis(100);
@@ -36,18 +36,18 @@ pub struct Host {
     framing: Framing,
     modern: Cell<bool>,
     next_id: Cell<u64>,
-    /// What this host declares that it can be asked, as raw JSON.
+    /// The capabilities that this host declares, as raw JSON.
     capabilities: RefCell<String>,
 }
 
-/// A tool as listed: its name, and its definition byte for byte.
+/// A tool from a list: its name, and its definition byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
     pub name: String,
     pub raw: String,
 }
 
-/// What is left when the process has gone.
+/// The status and the output of a process that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -56,7 +56,7 @@ pub struct Ended {
 }
 
 impl Host {
-    /// Starts `command` with its three streams piped to us.
+    /// Starts `command` with its three streams piped to this host.
     pub fn spawn(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
@@ -91,26 +91,26 @@ impl Host {
         self
     }
 
-    /// How we delimit what we send.
+    /// How this host delimits its messages.
     #[must_use]
     pub fn with_framing(mut self, framing: Framing) -> Self {
         self.framing = framing;
         self
     }
 
-    /// From now on requests carry the modern `_meta`, without a `server/discover` before them.
+    /// From now on, requests carry the modern `_meta`, without a preceding `server/discover`.
     pub fn speak_modern(&self) {
         self.modern.set(true);
     }
 
-    /// What this host declares from now on, in either era: raw JSON.
+    /// Sets the capabilities that this host declares from now on, in either era: raw JSON.
     pub fn declare(&self, capabilities: &str) {
         capabilities.clone_into(&mut self.capabilities.borrow_mut());
     }
 
     // ---- sending
 
-    /// Sends one message as it is.
+    /// Sends one message unchanged.
     #[track_caller]
     pub fn send_raw(&self, message: &str) {
         let framed = match self.framing {
@@ -135,7 +135,7 @@ impl Host {
         id
     }
 
-    /// Sends a request under a raw id of the caller's choice.
+    /// Sends a request with a raw id of the caller's choice.
     #[track_caller]
     pub fn request_as(&self, id: impl Display, method: &str, params: &str) {
         let params = self.dress(params);
@@ -154,7 +154,7 @@ impl Host {
 
     // ---- expecting
 
-    /// The answer, result or error, to the request of this raw id.
+    /// The response, a result or an error, to the request with this raw id.
     #[track_caller]
     pub fn expect_response(&self, id: impl Display) -> RawMessage {
         let id = id.to_string();
@@ -166,13 +166,13 @@ impl Host {
         self.expect(method, |m| m.id().is_none() && m.method().as_deref() == Some(method))
     }
 
-    /// The next request to this host of this method.
+    /// The next request from the gateway with this method.
     #[track_caller]
     pub fn expect_request(&self, method: &str) -> RawMessage {
         self.expect(method, |m| m.id().is_some() && m.method().as_deref() == Some(method))
     }
 
-    /// Answers a request to this host with a raw result.
+    /// Answers a request from the gateway with a raw result.
     #[track_caller]
     pub fn reply(&self, request: &RawMessage, result: &str) {
         let id = request.id().expect("a request has an id");
@@ -184,7 +184,7 @@ impl Host {
         self.transcript.take(what, self.deadline, fits)
     }
 
-    /// A fitting message that is already here.
+    /// A fitting message that has already arrived.
     pub fn take_now(&self, fits: impl Fn(&RawMessage) -> bool) -> Option<RawMessage> {
         self.transcript.take_now(fits)
     }
@@ -194,7 +194,7 @@ impl Host {
         self.transcript.all()
     }
 
-    /// Drops the messages that the test has taken, from memory too: for conversations without an end.
+    /// Drops the messages that the test has taken, to free their memory: for endless conversations.
     pub fn forget(&self) {
         self.transcript.forget();
     }
@@ -237,7 +237,7 @@ impl Host {
         self.expect_response(id)
     }
 
-    /// The whole list, page by page, as one look.
+    /// The whole list, with all its pages.
     #[track_caller]
     pub fn list_tools(&self) -> Vec<Tool> {
         let mut tools = Vec::new();
@@ -304,7 +304,7 @@ impl Host {
         )
     }
 
-    /// A round trip that the gateway answers itself: what it had sent before is here afterwards.
+    /// A round trip that the gateway answers itself: all its earlier messages have arrived afterwards.
     #[track_caller]
     pub fn barrier(&self) {
         let id = self.request("ping", "{}");
@@ -329,7 +329,7 @@ impl Host {
         self.process().signal(signal);
     }
 
-    /// Closes our end and waits for the process to leave; checks what must hold after any conversation.
+    /// Closes stdin and waits for the process to exit; checks what must hold after any conversation.
     #[track_caller]
     pub fn finish(mut self) -> Ended {
         self.stdin = None;
@@ -339,7 +339,7 @@ impl Host {
         ended
     }
 
-    /// Waits for a process that was told to leave.
+    /// Waits for the exit of a process that was told to end.
     #[track_caller]
     pub fn wait_for_exit(&mut self) -> Ended {
         let status =
@@ -348,7 +348,7 @@ impl Host {
         Ended { status, messages: self.transcript.all(), stderr: self.transcript.stderr() }
     }
 
-    /// Raw params as they are sent: with the modern `_meta` where this host speaks the modern era.
+    /// Raw params in the form for sending: with the modern `_meta` if this host speaks the modern era.
     pub fn dress(&self, params: &str) -> String {
         if self.modern.get() {
             dress(params, &modern_meta(&self.capabilities.borrow()))
@@ -358,7 +358,8 @@ impl Host {
     }
 }
 
-/// Raw params with further members in their `_meta`, ahead of others; it stands first, if at all.
+/// Raw params with further members at the start of `_meta`. If they have a `_meta`, it must be the first
+/// member.
 pub fn dress(params: &str, meta: &str) -> String {
     if let Some(rest) = params.strip_prefix(r#"{"_meta":{"#) {
         let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
@@ -374,7 +375,7 @@ impl Drop for Host {
         self.stdin = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The readers end with the streams; a grandchild may hold those, so they are not joined.
+        // The readers end with the streams. A grandchild may hold these, so the readers are not joined.
         self.readers.clear();
     }
 }
@@ -384,7 +385,7 @@ fn modern_meta(capabilities: &str) -> String {
     format!("{bare}{capabilities}")
 }
 
-/// Every line is a message, and no request is answered twice.
+/// Checks that every line is a message and that no request is answered twice.
 #[track_caller]
 fn check_conversation(messages: &[RawMessage]) {
     let mut answers: HashMap<&str, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! A host that speaks raw HTTP to a gateway: it reads what it wants, when it wants.
+//! A host that speaks raw HTTP to a gateway and decides what it reads, and when.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -18,7 +18,7 @@ use crate::{
 pub struct HttpGateway {
     child: Child,
     address: String,
-    /// Reads stderr to its end, and returns all of it.
+    /// The thread that reads stderr to its end and returns it.
     stderr: Option<JoinHandle<String>>,
 }
 
@@ -34,18 +34,18 @@ pub struct HttpReply {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Of a stream, everything up to its end.
+    /// The body; of a stream, everything up to its end.
     pub body: String,
 }
 
 impl HttpGateway {
-    /// Adds `--http 127.0.0.1:0` to `command` and waits until it says where it serves.
+    /// Adds `--http 127.0.0.1:0` to `command` and waits until the gateway prints its address.
     #[track_caller]
     pub fn start(command: &mut Command) -> Self {
         Self::start_at(command, "127.0.0.1:0")
     }
 
-    /// The same at this address.
+    /// Like `start`, at this address.
     #[track_caller]
     pub fn start_at(command: &mut Command, address: &str) -> Self {
         let command = command.args(["--http", address]).stdin(Stdio::null()).stderr(Stdio::piped());
@@ -60,7 +60,7 @@ impl HttpGateway {
                 break rest.split('/').next().unwrap_or_default().to_owned();
             }
         };
-        // Somebody must read on, or the gateway would count the lines that it lost.
+        // Somebody must read on; otherwise the gateway would count the lines that it lost.
         let stderr = thread::spawn(move || {
             let mut rest = Vec::new();
             let _ = lines.read_to_end(&mut rest);
@@ -81,14 +81,14 @@ impl HttpGateway {
         self.connect_for(DEADLINE)
     }
 
-    /// A host that waits so long for each part of an answer.
+    /// A host that waits this long for each part of an answer.
     pub fn connect_for(&self, time: Duration) -> HttpHost {
         let stream = TcpStream::connect(&self.address).expect("the gateway listens");
         stream.set_read_timeout(Some(patience(time))).expect("a timeout");
         HttpHost { stream: BufReader::new(stream), address: self.address.clone() }
     }
 
-    /// A host whose system takes little of what it does not read.
+    /// A host with a small receive buffer.
     pub fn connect_slow(&self) -> HttpHost {
         let host = self.connect();
         let narrow = rustix::net::sockopt::set_socket_recv_buffer_size(host.stream.get_ref(), 4096);
@@ -103,7 +103,7 @@ impl HttpGateway {
         host.reply()
     }
 
-    /// The most memory that the process has ever had in use, in bytes.
+    /// The peak memory of the process, in bytes.
     pub fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("/proc");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
@@ -159,13 +159,14 @@ impl HttpHost {
         sent.expect("the gateway reads");
     }
 
-    /// Waits until an answer begins, and reads no more of it than the system has already.
+    /// Waits until an answer begins, and reads no more of it than has already arrived.
     pub fn begins(&mut self) {
         let begun = self.stream.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
         assert!(begun, "no answer");
     }
 
-    /// Reads lines of an answer until one holds `part`; `None` at the end, or after the time of this host.
+    /// Reads lines of an answer until one contains `part`; `None` at the end, or after this host's time
+    /// limit.
     pub fn line_with(&mut self, part: &str) -> Option<String> {
         loop {
             let mut line = String::new();

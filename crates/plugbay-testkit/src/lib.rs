@@ -1,5 +1,5 @@
-//! What the gateway's tests are made of: a scripted server (the binary beside this library), a
-//! scripted host, and a workspace that keeps each test's files and processes to itself.
+//! Building blocks for the gateway's tests: a scripted server (the binary beside this library), a scripted
+//! host, and a workspace that keeps the files and processes of each test separate.
 //!
 //! Nothing here waits without a deadline, and a deadline that passes prints everything seen.
 

@@ -1,4 +1,4 @@
-//! One message as it arrived, with the places of its envelope's members.
+//! One message as received, with the positions of its envelope's members.
 
 use std::{fmt, ops::Range, time::Instant};
 
@@ -44,7 +44,7 @@ struct Envelope<'a> {
     error: Maybe<'a>,
 }
 
-/// Present with any value, `null` included, or absent.
+/// A member that is absent, or present with any value, `null` included.
 #[derive(Default)]
 struct Maybe<'a>(Option<&'a str>);
 
@@ -125,7 +125,8 @@ impl RawMessage {
         error["code"].as_i64().unwrap_or_else(|| panic!("no code in {self:?}"))
     }
 
-    /// What tells the host of a failure: an error's message and data, or the text of an `isError` result.
+    /// The text that reports a failure to the host: an error's message and data, or the text of an `isError`
+    /// result.
     #[track_caller]
     pub fn failure(&self) -> String {
         if self.is_error() {
@@ -142,7 +143,7 @@ impl RawMessage {
         items.into_iter().map(|item| Self::new(item.get().to_owned(), self.framing)).collect()
     }
 
-    /// For a place where many are shown.
+    /// The message, shortened for a list of many.
     pub(crate) fn brief(&self) -> String {
         cut(&self.text, 400)
     }
@@ -152,7 +153,7 @@ impl RawMessage {
     }
 }
 
-/// Long messages are cut in the middle: this is for reading in a failed test.
+/// Cuts long messages in the middle, because this is for reading in a failed test.
 impl fmt::Debug for RawMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&cut(&self.text, 3000))
@@ -169,7 +170,7 @@ fn cut(text: &str, limit: usize) -> String {
     format!("{} …[{} bytes]… {}", &text[..head], text.len(), &text[tail..])
 }
 
-/// The nearest boundary of a character at or before `index`.
+/// The nearest character boundary at or before `index`.
 fn boundary(text: &str, index: usize) -> usize {
     (0..=index).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Processes seen through `/proc`: who descends from whom, who is still alive, and signals.
+//! Processes as `/proc` shows them: their descendants, whether they are alive, and signals.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use crate::deadline::{DEADLINE, patience, wait_until};
 
 pub use rustix::process::Signal;
 
-/// A process, told apart from a later one of the same number by its start time.
+/// A process. Its start time tells it from a later one with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Process {
     pub pid: u32,
@@ -26,10 +26,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// `None` if there is no such process any more; one that is dead but not reaped counts as gone.
+    /// The process with this id; `None` if it is gone. A dead process that was not reaped counts as gone.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is a name in parentheses that may hold anything; the rest follows the last one.
+        // The second field is a name in parentheses that may contain anything; the rest follows the last
+        // parenthesis.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let state = fields.first()?.chars().next()?;
         let parent = fields.get(1)?.parse().ok()?;
@@ -66,7 +67,7 @@ impl Process {
     }
 }
 
-/// Children, grandchildren and so on, of this moment.
+/// The current children, grandchildren and so on.
 pub fn descendants(pid: u32) -> Vec<Process> {
     let mut by_parent: HashMap<u32, Vec<Process>> = HashMap::new();
     for process in all() {
@@ -83,19 +84,19 @@ pub fn descendants(pid: u32) -> Vec<Process> {
     found
 }
 
-/// Every process whose command line mentions something below `folder`, wherever it hangs in the tree. Below it:
-/// `test-1` is the beginning of `test-10`, too.
+/// All processes whose command line mentions something below `folder`, whatever their parents. The folder
+/// alone is not enough: `test-1` is also the beginning of `test-10`.
 pub fn mentioning(folder: &Path) -> Vec<Process> {
     let mark = format!("{}/", folder.display());
     all().into_iter().filter(|process| process.command.contains(&mark)).collect()
 }
 
-/// Whether other threads outlive the first one. They keep the files of a dead process open, for a moment.
+/// Whether other threads outlive the first one. For a moment, they keep the files of a dead process open.
 fn has_threads(pid: u32) -> bool {
     fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1)
 }
 
-/// Waits until none of `processes` is left; panics with those that are.
+/// Waits until none of `processes` is left; panics with the remaining ones.
 #[track_caller]
 pub fn wait_until_gone(processes: &[Process]) {
     let left = || processes.iter().filter(|process| process.is_alive()).collect::<Vec<_>>();

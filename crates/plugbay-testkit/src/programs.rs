@@ -8,22 +8,24 @@ use std::{
     sync::OnceLock,
 };
 
-/// The gateway: `PLUGBAY_BIN`, or what cargo built for the calling test (`env!("CARGO_BIN_EXE_plugbay")`).
+/// The gateway: `PLUGBAY_BIN`, or the binary that cargo built for the calling test
+/// (`env!("CARGO_BIN_EXE_plugbay")`).
 pub fn gateway_path(built: &str) -> PathBuf {
     env::var_os("PLUGBAY_BIN").map_or_else(|| built.into(), PathBuf::from)
 }
 
 /// The scripted server: `PLUGBAY_SCRIPTED_SERVER`, or built once per test process.
 ///
-/// Cargo builds no binaries of another package for a test, so this asks cargo to, into the target
-/// folder and profile that the running test came from. When nothing changed that takes a moment.
+/// Cargo builds no binaries of other packages for a test. So this asks cargo to build it, into the target
+/// folder and profile of the running test. If nothing has changed, that takes a moment.
 pub fn scripted_server_path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| env::var_os("PLUGBAY_SCRIPTED_SERVER").map_or_else(build, PathBuf::from))
 }
 
-/// Writes an executable script, by another process. If this one wrote it, a test that starts a process at that moment
-/// would hand the open file to its child, and until that has closed it the script cannot be executed (`ETXTBSY`).
+/// Writes an executable script, in another process. If this process wrote it, a test that starts a process at
+/// the same moment would pass the open file to its child. Until that child has closed it, the script could
+/// not be executed (`ETXTBSY`).
 pub fn write_program(path: &Path, script: &str) {
     let write = Command::new("sh").args(["-c", r#"printf %s "$1" > "$0""#]).arg(path).arg(script).status();
     assert!(write.is_ok_and(|status| status.success()), "cannot write {}", path.display());

@@ -1,9 +1,9 @@
-//! Writes scripts for `scripted-server`. Values are raw JSON text, so that odd numbers and key
-//! orders reach the server as the test wrote them.
+//! Builds scripts for `scripted-server`. Values are raw JSON text, so that odd numbers and key orders reach
+//! the server exactly as written in the test.
 
 use std::fmt::{Display, Write as _};
 
-/// `Script::new().set("era", r#""modern""#).tool("echo", r#"{"echo":true}"#)`
+/// A script, for example `Script::new().set("era", r#""modern""#).tool("echo", r#"{"echo":true}"#)`.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     fields: Vec<(String, String)>,
@@ -15,7 +15,7 @@ impl Script {
         Self::default()
     }
 
-    /// A server with an echo tool and one that tells its process id.
+    /// A server with an echo tool and a tool that returns its process id.
     pub fn friendly() -> Self {
         Self::new().tool("echo", r#"{"echo":true}"#).tool("pid", r#"{"pid":true}"#)
     }

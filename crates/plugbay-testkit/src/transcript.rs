@@ -1,4 +1,4 @@
-//! Everything a host has seen, and a way to wait for something among it.
+//! All messages that a host has received, and a way to wait for one of them.
 
 use std::{
     fmt::Write as _,
@@ -14,7 +14,7 @@ use crate::{
 
 const STDERR_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Filled by reader threads, drained by the test.
+/// The messages, added by reader threads and taken by the test.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl Transcript {
-    /// Reads messages until the stream ends. Both framings are understood at any time.
+    /// Reads messages until the stream ends. Accepts both framings at any time.
     pub(crate) fn read_messages(self: &Arc<Self>, stream: impl Read) {
         let mut input = BufReader::with_capacity(1 << 16, stream);
         while let Some(message) = read_message(&mut input) {
@@ -53,7 +53,7 @@ impl Transcript {
         self.bell.notify_all();
     }
 
-    /// Takes the first message not taken yet that fits; panics with the whole transcript after `time`.
+    /// Takes the first fitting message that was not taken yet; panics with the whole transcript after `time`.
     #[track_caller]
     pub(crate) fn take(&self, what: &str, time: Duration, fits: impl Fn(&RawMessage) -> bool) -> RawMessage {
         let found = self.wait(time, |state| {
@@ -64,7 +64,7 @@ impl Transcript {
         found.unwrap_or_else(|| panic!("no {what} within {time:?}\n{}", self.tell()))
     }
 
-    /// Takes the first fitting message if it is already there.
+    /// Takes the first fitting message if it has already arrived.
     pub(crate) fn take_now(&self, fits: impl Fn(&RawMessage) -> bool) -> Option<RawMessage> {
         self.wait(Duration::ZERO, |state| {
             let (message, taken) = state.messages.iter_mut().find(|(m, taken)| !taken && fits(m))?;
@@ -91,11 +91,11 @@ impl Transcript {
     pub(crate) fn wait_for_end(&self, time: Duration) {
         let ended = self.wait(time, |state| state.ended.then_some(()));
         assert!(ended.is_some(), "the output did not end within {time:?}\n{}", self.tell());
-        // A grandchild may hold stderr; what it still says is not worth a failure.
+        // A grandchild may hold stderr open; its further output is no reason to fail.
         let _ = self.wait(STDERR_PATIENCE, |state| state.stderr_ended.then_some(()));
     }
 
-    /// For a failed test: all messages and the last of stderr.
+    /// The last messages and the end of stderr, for a failed test.
     pub(crate) fn tell(&self) -> String {
         let state = self.lock();
         let shown = 30;
@@ -132,7 +132,7 @@ impl Transcript {
     }
 }
 
-/// The next message, or the next line that is none; `None` at the end.
+/// The next message, or the next line that is not one; `None` at the end.
 fn read_message(input: &mut impl BufRead) -> Option<RawMessage> {
     let line = read_line(input)?;
     let length =
@@ -144,7 +144,7 @@ fn read_message(input: &mut impl BufRead) -> Option<RawMessage> {
     Some(RawMessage::new(String::from_utf8_lossy(&body).into_owned(), Framing::ContentLength))
 }
 
-/// A line without its end.
+/// A line without its line break.
 fn read_line(input: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
     let count = input.read_until(b'\n', &mut line).ok()?;

@@ -1,4 +1,4 @@
-//! A folder of its own for each test: home, config, scripts and logs, and the processes that use it.
+//! A separate folder for each test: home, config, scripts and logs, and the processes that use it.
 
 use std::{
     env, fs,
@@ -23,20 +23,21 @@ const START: &str = "10m";
 
 static KEPT: AtomicBool = AtomicBool::new(false);
 
-/// Says whether workspaces that end from now on are left to be looked at. Those of a test that panics are in any case.
+/// Sets whether workspaces that end from now on are kept for inspection. Those of a test that panics always
+/// are.
 pub fn keep_workspaces(keep: bool) {
     KEPT.store(keep, Ordering::Relaxed);
 }
 
-/// Removed at the end, unless the test failed: then it is left to be looked at.
+/// A test's folder. It is removed at the end, unless the test failed: then it is kept for inspection.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
-    /// `plugbay serve` uses a daemon.
+    /// Whether `plugbay serve` uses a daemon.
     has_daemon: bool,
 }
 
-/// A config file in the making. Starts in mode `all`.
+/// A config file under construction. Its initial mode is `all`.
 #[derive(Debug, Clone)]
 pub struct Config {
     top: Map<String, Value>,
@@ -55,14 +56,15 @@ impl Workspace {
         Self { root, has_daemon: false }
     }
 
-    /// The same where `plugbay serve` uses a daemon, which ends with the workspace.
+    /// Makes `plugbay serve` use a daemon, which ends with the workspace.
     #[must_use]
     pub fn with_daemon(mut self) -> Self {
         self.has_daemon = true;
         self
     }
 
-    /// The daemons of this workspace. A child that it has just forked looks like it until it is another program.
+    /// The daemons of this workspace. A just-forked child looks like its daemon until it runs another
+    /// program, so it is left out.
     pub fn daemons(&self) -> Vec<Process> {
         let alike: Vec<Process> =
             self.processes().into_iter().filter(|process| process.command.contains("__daemon run")).collect();
@@ -76,8 +78,8 @@ impl Workspace {
 
     // ---- scripts and config
 
-    /// Writes a server's script and returns the argument that names it. Writing it again changes how
-    /// the server behaves at its next start, while its command line stays the same.
+    /// Writes a server's script and returns the argument that names it. Writing it again changes the server's
+    /// behaviour at its next start, without changing its command line.
     pub fn write_script(&self, name: &str, script: &Script) -> String {
         let file = self.root.join(format!("scripts/{name}.json"));
         let log = Value::from(self.log_path(name).to_string_lossy());
@@ -98,7 +100,7 @@ impl Workspace {
         self.root.join("config.json")
     }
 
-    /// Puts the config in its place in one step.
+    /// Puts the config in place atomically.
     pub fn write_config(&self, config: &Config) {
         replace(&self.config_path(), &format!("{:#}", config.value()));
     }
@@ -126,7 +128,7 @@ impl Workspace {
         command
     }
 
-    /// `HOME` and all of its kin, inside this workspace.
+    /// `HOME` and similar variables, with folders inside this workspace.
     pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         let inside = |folder: &str| self.root.join(folder);
         let mut all = vec![
@@ -221,14 +223,14 @@ impl Config {
         self.entry(name, json!({"command": scripted_server_path(), "args": [argument]}))
     }
 
-    /// Adds or replaces a server's entry as it stands in the file.
+    /// Adds or replaces a server's raw entry.
     #[must_use]
     pub fn entry(mut self, name: &str, entry: Value) -> Self {
         self.servers.insert(name.into(), entry);
         self
     }
 
-    /// Sets the `plugbay` object of a server that is already there.
+    /// Sets the `plugbay` object of an existing server.
     #[must_use]
     pub fn options(mut self, server: &str, options: Value) -> Self {
         self.servers[server]["plugbay"] = options;
@@ -241,7 +243,7 @@ impl Config {
         self
     }
 
-    /// Sets a key beside `mcpServers`.
+    /// Sets a key next to `mcpServers`.
     #[must_use]
     pub fn top(mut self, key: &str, value: Value) -> Self {
         self.top.insert(key.into(), value);
@@ -250,9 +252,9 @@ impl Config {
 
     pub fn value(&self) -> Value {
         let mut all = self.top.clone();
-        // What a host sees shall not depend on how many tools a test happens to have.
+        // The tools that a host sees must not depend on how many tools a test happens to have.
         all.entry("mode").or_insert_with(|| "all".into());
-        // No server fails because the machine is busy: a test of the start timeout sets its own.
+        // No server must fail because the machine is busy. A test of the start timeout sets its own.
         let defaults = all.entry("defaults").or_insert_with(|| json!({}));
         if defaults["start"].is_null() {
             defaults["start"] = START.into();
@@ -262,7 +264,7 @@ impl Config {
     }
 }
 
-/// Writes a file so that a reader sees the old text or the new one.
+/// Writes a file so that a reader sees either the old text or the new one.
 fn replace(file: &Path, text: &str) {
     let beside = file.with_extension("new");
     fs::write(&beside, text).and_then(|()| fs::rename(&beside, file)).expect("workspace file");

@@ -1,4 +1,4 @@
-//! The running servers of all gateways in this process: gateways that want the same one share it.
+//! The running servers of all gateways in this process. Gateways that need the same server share it.
 
 use std::{
     fmt,
@@ -21,35 +21,36 @@ use crate::{
     starts::Starts,
 };
 
-/// How long a server that only lists for sessions stays when it has listed.
+/// How long a server that only lists for sessions keeps running after it has listed.
 const LISTER_IDLE: Duration = Duration::from_secs(1);
 
 /// Starts servers and shares them between the gateways of one process.
 pub struct Instances {
     pub launcher: Launcher,
-    /// Each instance of a server has credentials of its own.
+    /// Makes credentials: each instance of a server has its own.
     pub credentials_for: CredentialsFor,
-    /// One number names a call in the whole process.
+    /// Makes tickets, which are unique in the whole process.
     pub tickets: Arc<Tickets>,
-    /// A few servers start at a time, of all gateways together.
+    /// The queue of starts for all gateways: only a few servers start at a time.
     pub starts: Arc<Starts>,
     // A std mutex: held for look-ups, never across an await.
     shared: Mutex<Vec<(Key, Weak<Instance>)>>,
-    /// The slots of servers of which each session has an instance of its own. They count in the whole process.
+    /// The slots of servers that give each session an instance of its own. They are counted for the whole
+    /// process.
     slots: Mutex<Vec<(ServerSpec, Weak<Slots>)>>,
-    /// What is being listed for a kind of hosts: gateways that want the same wait for one instance.
+    /// Listings in progress for a kind of hosts. Gateways that need the same one share one instance.
     pub(crate) listings: Listings,
 }
 
-/// What makes two gateways share a process: the launch with its environment and time-outs, and the folder if the
-/// scope needs it.
+/// The condition for two gateways to share a process: the same launch with its environment and timeouts, and
+/// the same folder if the scope needs it.
 #[derive(PartialEq, Eq)]
 struct Key {
     spec: ServerSpec,
     folder: Option<PathBuf>,
 }
 
-/// Who uses one process of a server.
+/// The users of one process of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sharing {
     /// Every gateway of this process.
@@ -58,9 +59,9 @@ pub enum Sharing {
     Folder,
     /// One gateway, because it is one session.
     Gateway,
-    /// Nobody: it lists for sessions, each of which has an instance of its own.
+    /// No one: it only lists for sessions, each of which has an instance of its own.
     Sessions {
-        /// How many of them may run.
+        /// How many instances may run.
         limit: usize,
         /// For a server that keeps its data in a file: each session has its own.
         file: Option<SessionFile>,
@@ -70,20 +71,20 @@ pub enum Sharing {
 /// The file in which a server keeps its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionFile {
-    /// The environment variable that tells the server its file.
+    /// The environment variable in which the server gets its file.
     pub variable: String,
-    /// Where the files of sessions are if none is configured.
+    /// The folder for the files of sessions, if none is configured.
     pub folder: PathBuf,
 }
 
-/// A gateway, or a session, as the servers see it that it uses.
+/// A gateway or a session, as seen by the servers that it uses.
 #[derive(Debug, Clone)]
 pub struct User {
     pub host_registry: Arc<HostRegistry>,
     pub observer: Observer,
 }
 
-/// One actor, and what all who use it share.
+/// One actor, and the parts that all its users share.
 #[derive(Debug)]
 struct Instance {
     handle: ServerHandle,
@@ -91,20 +92,20 @@ struct Instance {
     host_registry: Arc<HostRegistry>,
 }
 
-/// A gateway's part in an instance. The last one to be dropped ends the server.
+/// A gateway's use of an instance. When the last one is dropped, the server ends.
 #[derive(Debug)]
 pub struct Attached {
     /// The server as the gateway has configured it.
     pub spec: Arc<ServerSpec>,
     pub sharing: Sharing,
-    /// If each session has an instance of its own: how to make one.
+    /// Makes the instances of sessions, if each session has its own.
     pub sessions: Option<Arc<SessionGroup>>,
     observing: Observing,
     handle: UserHandle,
     instance: Arc<Instance>,
 }
 
-/// The handle of one user; the server is no longer held for it when this is dropped.
+/// The handle of one user. When it is dropped, the server is no longer held for that user.
 #[derive(Debug)]
 struct UserHandle(ServerHandle);
 
@@ -132,8 +133,8 @@ impl Instances {
         })
     }
 
-    /// Takes part in the server that fits, which starts at its first use. `folder` is the folder of the gateway;
-    /// `known` the dialect of the last opening.
+    /// Uses the instance that fits, which starts on first use. `folder` is the gateway's folder, `known` the
+    /// dialect of the last opening.
     pub fn attach(
         &self,
         spec: &ServerSpec,
@@ -154,13 +155,13 @@ impl Instances {
             Sharing::Sessions { .. } => self.start(lister(launch), known),
         };
         if sessions.is_some() {
-            // It belongs to no session, so that it can ask no host.
+            // It belongs to no session, so it can send requests to no host.
             instance.host_registry.declare_for(&user.host_registry);
         } else {
             instance.host_registry.include(&user.host_registry);
         }
         if sharing == Sharing::Gateway && spec.is_remote() {
-            // One session of hosts has one id at all remotes, also after a reload.
+            // A session of hosts has one id at all remotes, even after a reload.
             let id = user.host_registry.session_id(new_session_id);
             instance.host_registry.session_id(|| id);
         }
@@ -221,7 +222,7 @@ impl Attached {
         &self.handle.0
     }
 
-    /// Whether it is the server that is wanted now. Another limit of instances applies at once.
+    /// Whether it is the server that is now configured. A new limit of instances applies at once.
     pub fn fits(&self, spec: &ServerSpec, sharing: &Sharing) -> bool {
         let same = match (&self.sharing, sharing) {
             (Sharing::Sessions { file: now, .. }, Sharing::Sessions { file: wanted, .. }) => now == wanted,
@@ -234,13 +235,13 @@ impl Attached {
         fits
     }
 
-    /// How many processes of the server run for the gateway: those that it shares, and those of its sessions.
+    /// How many processes of the server run for the gateway, including those of its sessions.
     pub fn running(&self) -> usize {
         let own = usize::from(self.instance.handle.status().borrow().pid.is_some());
         own + self.sessions.as_ref().map_or(0, |sessions| sessions.running())
     }
 
-    /// Ends the gateway's part; returns when no process is left, if it was the last.
+    /// Ends the gateway's use. If it was the last one, returns when no process is left.
     pub async fn detach(self) {
         let Self { observing, handle, instance, .. } = self;
         drop((observing, handle));
@@ -250,7 +251,7 @@ impl Attached {
     }
 }
 
-/// The server as it is started for this folder. A server that everybody uses belongs to no folder.
+/// The spec for starting a server in this folder. A server that everybody shares belongs to no folder.
 fn launch(spec: &ServerSpec, folder: &Path, sharing: &Sharing) -> ServerSpec {
     let mut spec = spec.clone();
     if let Transport::Stdio(stdio) = &mut spec.transport {
@@ -262,7 +263,7 @@ fn launch(spec: &ServerSpec, folder: &Path, sharing: &Sharing) -> ServerSpec {
     spec
 }
 
-/// Whether two gateways mean the same server, in whatever folder and environment they start it.
+/// Whether two gateways mean the same server, whatever folder and environment they start it in.
 fn is_same_server(one: &ServerSpec, other: &ServerSpec) -> bool {
     let program = match (&one.transport, &other.transport) {
         (Transport::Stdio(one), Transport::Stdio(other)) => one.command == other.command,
@@ -272,7 +273,7 @@ fn is_same_server(one: &ServerSpec, other: &ServerSpec) -> bool {
     program && one.name == other.name
 }
 
-/// The server that lists for sessions: it stops when it has listed.
+/// The spec for a server that only lists for sessions: it stops after listing.
 fn lister(mut spec: ServerSpec) -> ServerSpec {
     spec.timeouts.idle = Some(spec.timeouts.idle.unwrap_or(LISTER_IDLE).min(LISTER_IDLE));
     spec

@@ -1,4 +1,4 @@
-//! Towards servers: one actor per server, its transport and its process.
+//! The server side of the gateway: one actor per server, with its transport and its process.
 
 mod http;
 mod instances;

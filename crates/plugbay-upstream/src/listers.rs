@@ -1,4 +1,4 @@
-//! Lists servers for kinds of hosts that no running instance was told of: an instance of its own, for a moment.
+//! Lists a server for a kind of hosts that no running instance was started for, with a short-lived instance.
 
 use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -22,13 +22,13 @@ use crate::{
     spec::ServerSpec,
 };
 
-/// So long after its first list a server may still list more: some do so when they have connected to others.
+/// How long after its first list a server may change it: some do once they have connected to other servers.
 const SETTLING: Duration = Duration::from_millis(500);
 
-/// A listing that is under way, and its outcome.
+/// A listing in progress, and its outcome.
 type UnderWay = Weak<OnceCell<Option<Arc<Offer>>>>;
 
-/// The listings that are under way, by server and kind of hosts.
+/// The listings in progress, by server and kind of hosts.
 #[derive(Debug, Default)]
 // A std mutex: held for look-ups, never across an await.
 pub(crate) struct Listings(Mutex<Vec<(ServerSpec, Declaration, UnderWay)>>);
@@ -48,8 +48,9 @@ impl Listings {
 }
 
 impl Instances {
-    /// What the server lists for hosts that declare this; `None`: it cannot be listed, or `stop` has come. Returns when
-    /// the instance has ended. Gateways that want the same at a time get it of one instance.
+    /// The server's lists for hosts with this declaration; `None` if it cannot be listed, or after `stop`.
+    /// Returns when the instance has ended. Gateways that ask for the same at the same time share one
+    /// instance.
     pub async fn list_for(
         &self,
         host: &Declaration,
@@ -90,7 +91,7 @@ impl Instances {
     }
 }
 
-/// The list that a server ends up with.
+/// The final list of a server.
 async fn last_list(mut reports: mpsc::UnboundedReceiver<Report>) -> Option<Arc<Offer>> {
     let mut listed = reports.recv().await?.outcome.ok()?;
     let until = Instant::now() + SETTLING;

@@ -1,4 +1,4 @@
-//! Who hears of one server: each gateway or session that uses it.
+//! The observers of one server: each gateway or session that uses it.
 
 use std::{
     fmt,
@@ -17,10 +17,10 @@ use crate::{
     spec::ServerSpec,
 };
 
-/// Takes the reports of a server, in their order. It is called under a lock, so it only passes them on.
+/// Takes the reports of a server, in order. It is called under a lock, so it must only pass them on.
 pub type Reports = Arc<dyn Fn(Report) + Send + Sync>;
 
-/// Somebody who hears of servers.
+/// An observer of servers.
 #[derive(Clone)]
 pub struct Observer {
     pub reports: Reports,
@@ -37,13 +37,13 @@ struct State {
     observers: Vec<(u64, Arc<ServerSpec>, Observer)>,
     next: u64,
     offer: Option<(Arc<Offer>, ListTerms)>,
-    /// How it was last spoken to.
+    /// The dialect that was last used.
     dialect: Option<Dialect>,
-    /// Why it does not work now.
+    /// The reason why it does not work now.
     failure: Option<Arc<Failure>>,
 }
 
-/// Keeps an observer in its place.
+/// The registration of an observer, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Observing {
     observers: Observers,
@@ -51,7 +51,7 @@ pub(crate) struct Observing {
 }
 
 impl Observers {
-    /// Adds an observer, for as long as the result lives. It hears at once what the others have heard. `spec` is the
+    /// Adds an observer for as long as the result lives. It gets the latest reports at once. `spec` is the
     /// server as this observer has configured it.
     pub(crate) fn add(&self, spec: &Arc<ServerSpec>, observer: &Observer) -> Observing {
         let mut state = self.lock();
@@ -69,7 +69,7 @@ impl Observers {
         Observing { observers: self.clone(), number }
     }
 
-    /// Observers of which one sends its reports here.
+    /// Observers with one that sends its reports here.
     #[cfg(test)]
     pub(crate) fn reporting_to(
         reports: tokio::sync::mpsc::UnboundedSender<Report>,
@@ -107,7 +107,7 @@ impl Observers {
         }
     }
 
-    /// How the server was last spoken to.
+    /// The dialect that was last used.
     pub(crate) fn dialect(&self) -> Option<Dialect> {
         self.lock().dialect
     }
@@ -119,7 +119,7 @@ impl Observers {
 }
 
 impl Observing {
-    /// Tells the observers of one server apart.
+    /// A number that identifies this observer of the server.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

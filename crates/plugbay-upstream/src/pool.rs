@@ -1,4 +1,4 @@
-//! All servers by name: the host side forwards its calls through this.
+//! All servers by name. The host side forwards its calls through this.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
 pub struct Pool {
     // A std lock around an `Arc`: held for one clone, never across an await.
     servers: RwLock<Arc<ServerSet>>,
-    /// How many host views show the tools of a server; by name, so that it outlives a reload.
+    /// How many host views show the tools of a server. Kept by name, so that it outlives a reload.
     held: Mutex<BTreeMap<ServerName, usize>>,
 }
 
@@ -31,9 +31,9 @@ pub struct Pool {
 #[derive(Debug, Default)]
 pub struct ServerSet {
     pub handles: BTreeMap<ServerName, ServerHandle>,
-    /// Those of which each session has an instance of its own; the handle of such a server only lists.
+    /// Servers that give each session an instance of its own; the handle of such a server only lists.
     pub per_session: BTreeMap<ServerName, Arc<SessionGroup>>,
-    /// Servers that cannot be started as they are configured, and why.
+    /// Servers whose configuration makes a start impossible, with the reasons.
     pub invalid: BTreeMap<ServerName, Arc<Failure>>,
 }
 
@@ -52,7 +52,7 @@ impl Pool {
         std::mem::replace(&mut *place, Arc::new(servers))
     }
 
-    /// Tells the server when its first holder comes and when its last one goes.
+    /// Notifies the server when its first holder comes and when its last one leaves.
     fn change_holders(&self, server: &ServerName, change: impl FnOnce(usize) -> usize) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let before = held.remove(server).unwrap_or_default();
@@ -65,7 +65,7 @@ impl Pool {
         }
     }
 
-    /// For commands that a server which is gone need not hear.
+    /// Sends a command; if the server is gone, it is dropped.
     pub(crate) fn send(&self, server: &ServerName, command: Command) {
         if let Some(handle) = self.servers().handles.get(server) {
             handle.send(command);
@@ -74,7 +74,7 @@ impl Pool {
 }
 
 impl ServerSet {
-    /// A server that hosts use: one that only lists for sessions is not kept running.
+    /// A server that hosts use. One that only lists for sessions is not kept running.
     fn lasting(&self, server: &ServerName) -> Option<&ServerHandle> {
         self.handles.get(server).filter(|_| !self.per_session.contains_key(server))
     }

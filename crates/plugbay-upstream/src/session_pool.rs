@@ -1,4 +1,5 @@
-//! The servers as one session sees them: its own instances of some, and the gateway's of all others.
+//! The servers as one session sees them: its own instances of some, and the gateway's instances of all
+//! others.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +26,7 @@ use crate::{
     spec::{ServerSpec, Transport},
 };
 
-/// A server of which each session has an instance of its own.
+/// A server that gives each session an instance of its own.
 #[derive(Debug)]
 pub struct SessionGroup {
     spec: Arc<ServerSpec>,
@@ -33,7 +34,7 @@ pub struct SessionGroup {
     id: GroupId,
     file: Option<SessionFile>,
     known: Option<Dialect>,
-    /// The dialect that an instance has learnt: the next ones need not find out.
+    /// The dialect that an instance has learnt, so that the next ones need not.
     learnt: Mutex<Option<Dialect>>,
 }
 
@@ -50,7 +51,7 @@ pub struct SessionPool {
 #[derive(Default)]
 struct Own {
     instances: BTreeMap<ServerName, OwnInstance>,
-    /// How many host views of this session show the tools of a server.
+    /// How many of this session's host views show the tools of a server.
     held: BTreeMap<ServerName, usize>,
 }
 
@@ -61,13 +62,13 @@ struct OwnInstance {
     _observing: Observing,
 }
 
-/// Tells the files of a session from those of others.
+/// Distinguishes the files of a session from those of others.
 #[derive(Debug, Clone)]
 pub struct SessionLabel {
     pub name: String,
-    /// Whose session it is: callers share the instances of a server evenly.
+    /// The caller that owns the session: callers share the instances of a server evenly.
     pub caller: Arc<[u8]>,
-    /// The session may come back: its files are kept.
+    /// Whether the session may come back; if so, its files are kept.
     pub lasts: bool,
 }
 
@@ -81,7 +82,7 @@ impl SessionGroup {
         Self { spec, slots, id: GroupId::default(), file, known, learnt: Mutex::default() }
     }
 
-    /// The server as this session starts it, and the file that is its own if it keeps its data in one.
+    /// The server's spec for this session, and the session's own file if the server keeps its data in one.
     fn launch(&self, label: &str) -> (Arc<ServerSpec>, Option<PathBuf>) {
         let Some(SessionFile { variable, folder }) = &self.file else {
             return (Arc::clone(&self.spec), None);
@@ -119,7 +120,7 @@ impl SessionPool {
         Self { pool, instances, user, label, own: Mutex::default() }
     }
 
-    /// Stops its own instances of servers that are configured otherwise now.
+    /// Stops the session's own instances of servers whose configuration has changed.
     pub fn reconfigured(&self) {
         let servers = self.pool.servers();
         lock(&self.own).instances.retain(|name, own| {
@@ -127,7 +128,7 @@ impl SessionPool {
         });
     }
 
-    /// The processes of its own instances.
+    /// The processes of the session's own instances.
     pub fn pids(&self) -> Vec<(ServerName, i32)> {
         let own = lock(&self.own);
         let pid = |(name, own): (&ServerName, &OwnInstance)| {
@@ -136,7 +137,7 @@ impl SessionPool {
         own.instances.iter().filter_map(pid).collect()
     }
 
-    /// Stops its own instances; returns when no process is left.
+    /// Stops the session's own instances; returns when no process is left.
     pub async fn stop(&self) {
         let own = std::mem::take(&mut lock(&self.own).instances);
         let mut stopping: JoinSet<()> = JoinSet::new();
@@ -146,7 +147,7 @@ impl SessionPool {
         while stopping.join_next().await.is_some() {}
     }
 
-    /// Its own instance of the server, made if need be. `Err`: the session uses the gateway's.
+    /// The session's own instance of the server, made if necessary. `Err`: the session uses the gateway's.
     fn own(&self, server: &ServerName) -> Result<ServerHandle, &Pool> {
         let servers = self.pool.servers();
         let group = servers.per_session.get(server).ok_or(&*self.pool)?;
@@ -164,7 +165,7 @@ impl SessionPool {
         Ok(handle)
     }
 
-    /// The same without making one: a server that never ran need not hear of everything.
+    /// The same without making one: some events do not concern a server that never ran.
     fn existing(&self, server: &ServerName) -> Result<Option<ServerHandle>, &Pool> {
         if !self.pool.servers().per_session.contains_key(server) {
             return Err(&self.pool);
@@ -298,7 +299,7 @@ impl Servers for SessionPool {
     }
 }
 
-/// An instance that has been opened tells the next ones how to speak to the server.
+/// An instance that has been opened passes its dialect on to the next ones.
 impl Drop for OwnInstance {
     fn drop(&mut self) {
         if let Some(dialect) = self.observers.dialect() {

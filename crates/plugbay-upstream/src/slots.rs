@@ -1,4 +1,4 @@
-//! How many instances of one server may run at a time, and which of them gives way to another session.
+//! Limits how many instances of one server run, and decides which of them gives way to another session.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,9 +13,9 @@ use tokio::{
 
 use crate::server::Command;
 
-/// How long a start waits for an instance that gives way before its calls are rejected as busy.
+/// How long a start waits for another instance to give way, before its calls are rejected as busy.
 const WAIT: Duration = Duration::from_secs(2);
-/// How often it looks whether another instance has become idle.
+/// How often a start checks whether another instance has become idle.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long an actor may take to say whether it is idle.
 const REPLY: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ struct State {
     limit: usize,
     next: u64,
     holders: Vec<Holder>,
-    /// Starts that wait, the first comer first.
+    /// Starts that wait, in the order of their arrival.
     waiting: Vec<Waiter>,
 }
 
@@ -44,16 +44,16 @@ struct Waiter {
     slot: oneshot::Sender<Slot>,
 }
 
-/// For whom an instance runs.
+/// The user of an instance.
 #[derive(Debug, Clone)]
 pub(crate) struct SlotUser {
     /// The server as one gateway has configured it.
     pub(crate) group: GroupId,
-    /// The caller whose session it is.
+    /// The caller that owns the session.
     pub(crate) caller: Arc<[u8]>,
 }
 
-/// Tells one gateway's part in the slots from those of others.
+/// Identifies one gateway's part of the slots.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GroupId(Arc<()>);
 
@@ -68,7 +68,7 @@ impl State {
         self.holders.iter().filter(|holder| *holder.user.caller == *caller).count()
     }
 
-    /// The start that is next: that of the caller with the fewest instances, and of these the first comer.
+    /// The next start: the one whose caller has the fewest instances; among equals, the first to arrive.
     fn next_waiter(&mut self) -> Option<Waiter> {
         let held = |waiter: &Waiter| self.owned_by(&waiter.user.caller);
         let next = (0..self.waiting.len()).min_by_key(|index| held(&self.waiting[*index]))?;
@@ -76,7 +76,7 @@ impl State {
     }
 }
 
-/// The way to an actor, which this does not keep alive.
+/// The inbox of an actor, which this does not keep alive.
 pub(crate) type Commands = mpsc::WeakUnboundedSender<Command>;
 
 #[derive(Debug)]
@@ -84,19 +84,19 @@ struct Holder {
     number: u64,
     commands: Commands,
     user: SlotUser,
-    /// It has agreed to stop.
+    /// Whether it has agreed to stop.
     leaving: bool,
 }
 
 /// The right to run one instance; given back on drop.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// `None`: it was never taken.
+    /// `None`: the slot was never taken.
     slots: Option<Arc<Slots>>,
     number: u64,
 }
 
-/// The slots that an actor starts its server in.
+/// The slots in which an actor may start its server.
 #[derive(Debug, Clone)]
 pub(crate) struct SlotRequest {
     pub(crate) slots: Arc<Slots>,
@@ -109,7 +109,7 @@ impl Slots {
         Self { server, state: Mutex::new(State { limit: limit.max(1), ..State::default() }) }
     }
 
-    /// A lower limit ends no instance that runs.
+    /// Sets the limit. A lower one ends no running instance.
     pub(crate) fn set_limit(self: &Arc<Self>, limit: usize) {
         self.lock().limit = limit.max(1);
         self.hand_out();
@@ -120,7 +120,7 @@ impl Slots {
         self.lock().holders.iter().filter(|holder| holder.user.group == *group).count()
     }
 
-    /// Lets the next starts in the queue take the slots that are free.
+    /// Gives free slots to the next starts in the queue.
     fn hand_out(self: &Arc<Self>) {
         let mut state = self.lock();
         state.waiting.retain(|waiter| !waiter.slot.is_closed());
@@ -129,7 +129,7 @@ impl Slots {
             let number = state.next;
             state.next += 1;
             if let Err(mut unwanted) = slot.send(Slot { slots: Some(Arc::clone(self)), number }) {
-                // Its start was given up just now. Dropped as it is, it would ask for the lock.
+                // Its start was just given up. Dropping it unchanged would take the lock that is held here.
                 unwanted.slots = None;
                 continue;
             }
@@ -137,8 +137,8 @@ impl Slots {
         }
     }
 
-    /// Asks the instance to stop that was unused longest, of callers with several first, unless enough of them are
-    /// about to.
+    /// Asks one instance to stop, unless enough of them are already stopping: the one that was unused
+    /// longest, preferably of a caller with several.
     async fn make_room(&self) {
         let candidates: Vec<(bool, u64, Commands)> = {
             let state = self.lock();
@@ -209,7 +209,7 @@ impl Drop for Slot {
     }
 }
 
-/// The reply of an actor, if it is there and replies in time.
+/// An actor's reply, if the actor exists and replies in time.
 async fn asked<T>(commands: &Commands, question: fn(oneshot::Sender<T>) -> Command) -> Option<T> {
     let (reply, replied) = oneshot::channel();
     commands.upgrade()?.send(question(reply)).ok()?;
@@ -224,7 +224,8 @@ mod tests {
         (Arc::new(Slots::new(ServerName::parse("s").unwrap(), limit)), mpsc::unbounded_channel().0)
     }
 
-    /// Each start that gave up was handed the slot from within the return of the one before, until the stack ended.
+    /// Each start that gave up got the slot while the previous one was returning it, until the stack
+    /// overflowed.
     #[tokio::test(start_paused = true)]
     async fn starts_that_gave_up_are_forgotten_and_the_next_gets_the_slot() {
         let (slots, actor) = slots(1);

@@ -29,7 +29,7 @@ pub struct ServerSpec {
     pub timeouts: Timeouts,
     /// The longest message accepted from the server, in bytes.
     pub message_limit: usize,
-    /// Hidden characters are taken out of its definitions.
+    /// Whether hidden characters are removed from its definitions.
     pub sanitize: bool,
 }
 
@@ -45,10 +45,10 @@ pub struct HttpSpec {
     pub url: String,
     /// Sent with every request.
     pub headers: BTreeMap<String, String>,
-    /// Where further credentials come from.
+    /// The source of further credentials.
     pub credentials: CredentialSource,
     pub flavour: HttpFlavour,
-    /// A PEM file with certificates that are trusted besides those of the system.
+    /// A PEM file with certificates that are trusted in addition to those of the system.
     pub ca_file: Option<PathBuf>,
     /// A remote gateway: `url` is its base address, and requests carry the id of the hosts' session.
     pub remote: bool,
@@ -58,7 +58,7 @@ pub struct HttpSpec {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HttpFlavour {
-    /// Streamable HTTP first, and SSE for a server that knows only this.
+    /// Streamable HTTP first, then SSE for a server that supports only that.
     #[default]
     Auto,
     Streamable,
@@ -71,19 +71,19 @@ pub enum HttpFlavour {
 pub struct StdioSpec {
     pub command: String,
     pub args: Vec<String>,
-    /// Added to the allow-listed part of our own environment.
+    /// Added to the allow-listed part of plugbay's own environment.
     pub env: BTreeMap<String, String>,
-    /// Patterns of further variables of our own environment; `env` holds those that are set.
+    /// Patterns of further variables of plugbay's own environment; `env` holds those that are set.
     pub pass_env: Vec<String>,
     pub cwd: Option<PathBuf>,
     pub framing: Framing,
-    /// Whose environment and folder it starts with.
+    /// The environment and folder in which it starts.
     pub origin: Origin,
     /// The values of variables in its entry.
     pub references: KnownSecrets,
 }
 
-/// The environment and the folder of the user's window for which a server starts. The default is this process.
+/// The environment and the folder of the user's window that a server starts for. The default is this process.
 #[derive(Clone, Default)]
 pub struct Origin {
     variables: Option<Arc<BTreeMap<OsString, OsString>>>,
@@ -94,7 +94,8 @@ pub struct Origin {
 /// Variables with their values.
 type Pairs<'a> = Vec<(&'a OsString, &'a OsString)>;
 
-/// Variables that name a terminal or a login. They differ between windows in which a server does the same.
+/// Variables that name a terminal or a login session. They differ between windows, but a server does the same
+/// in each.
 #[rustfmt::skip]
 const OF_A_LOGIN: &[&str] = &[
     "TERM", "XDG_SESSION_ID", "XDG_SESSION_TYPE", "XDG_SESSION_CLASS", "XDG_SESSION_DESKTOP", "XDG_SESSION_PATH",
@@ -107,7 +108,7 @@ impl Origin {
         Self { variables: Some(Arc::new(variables.into_iter().collect())), folder: Some(folder) }
     }
 
-    /// The same in the home folder, for a server that belongs to no folder.
+    /// The same origin with the home folder, for a server that belongs to no folder.
     #[must_use]
     pub(crate) fn at_home(&self) -> Self {
         let home = |all: &Arc<BTreeMap<OsString, OsString>>| all.get(OsStr::new("HOME")).map(PathBuf::from);
@@ -122,7 +123,7 @@ impl Origin {
         }
     }
 
-    /// Everything that a server could notice.
+    /// Everything that may affect a server.
     fn lasting(&self) -> (Option<&PathBuf>, Option<Pairs<'_>>) {
         let lasts = |name: &OsString| !OF_A_LOGIN.iter().any(|other| name == other);
         let variables =
@@ -145,14 +146,14 @@ impl Hash for Origin {
     }
 }
 
-/// Without the variables, which may hold secrets.
+/// Omits the variables, which may hold secrets.
 impl fmt::Debug for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Origin").field("folder", &self.folder).finish_non_exhaustive()
     }
 }
 
-/// How messages to the server are delimited. Messages of the server are recognised either way.
+/// The framing of messages to the server. Messages from the server are recognised in either framing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
     /// Newlines, or the framing of the last opening. The other one is tried after silent starts.
@@ -164,19 +165,19 @@ pub enum Framing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From spawn to a complete list of tools.
+    /// From the spawn to the first complete list of tools.
     pub start: Duration,
     /// How long a call may go without progress.
     pub call: Duration,
-    /// The most that a call may take, progress or not.
+    /// The longest time for a call, with or without progress.
     pub call_max: Duration,
     /// How long an unused server is kept running; `None`: it is never stopped.
     pub idle: Option<Duration>,
-    /// Between closing stdin and TERM, and again between TERM and KILL.
+    /// Time from closing stdin to TERM, and from TERM to KILL.
     pub shutdown: Duration,
 }
 
-/// Without the values of the headers, and with the origin of the URL alone.
+/// Omits the values of the headers, and all of the URL but its origin.
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&String> = self.headers.keys().collect();
@@ -185,7 +186,7 @@ impl fmt::Debug for HttpSpec {
     }
 }
 
-/// Without the values of the environment, which are often secrets.
+/// Omits the values of the environment, which are often secrets.
 impl fmt::Debug for StdioSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<&String> = self.env.keys().collect();
@@ -202,7 +203,7 @@ impl ServerSpec {
         matches!(&self.transport, Transport::Http(http) if http.remote)
     }
 
-    /// The values that no text about the server shows.
+    /// Values that no text about the server may show.
     pub fn secrets(&self) -> KnownSecrets {
         match &self.transport {
             Transport::Stdio(stdio) => stdio.secrets(),
@@ -212,7 +213,7 @@ impl ServerSpec {
 }
 
 impl StdioSpec {
-    /// Its variables are shown by their names.
+    /// The values of its variables, of which texts show only the names.
     pub fn secrets(&self) -> KnownSecrets {
         let variable = |(name, value): (&String, &'_ String)| (value.clone().into(), format!("${{{name}}}"));
         self.references.and_likely(self.env.iter().map(variable))
@@ -220,8 +221,8 @@ impl StdioSpec {
 }
 
 impl HttpSpec {
-    /// The values of its headers, and the parts of its address that may hold a key. Both are hidden as a whole and
-    /// by their words: a header is `Bearer TOKEN`.
+    /// The values of its headers, and the parts of its address that may hold a key. Each is hidden as a whole
+    /// and word by word, because a header is `Bearer TOKEN`.
     pub fn secrets(&self) -> KnownSecrets {
         let is_plain = |name: &str| PLAIN_HEADERS.iter().any(|plain| name.eq_ignore_ascii_case(plain));
         let headers = self.headers.iter().filter(|(name, _)| !is_plain(name));
@@ -233,12 +234,13 @@ impl HttpSpec {
     }
 }
 
-/// Headers whose values are words of HTTP.
+/// Headers whose values are plain words of HTTP.
 const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
-/// Many hosted servers have the key in the path, and no other part of a path is as long.
+/// Least length of a path segment that may be a key. Many hosted servers have the key in the path, and no
+/// other segment is as long.
 const LONG_SEGMENT: usize = 16;
 
-/// The user, the password, the values of the query and long parts of the path, as they are sent and as they are meant.
+/// The user, the password, the values of the query and long parts of the path, both as sent and decoded.
 fn secret_parts(url: &Url) -> Vec<Cow<'_, str>> {
     let raw = url.query().into_iter().flat_map(|query| query.split('&'));
     let raw = raw.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));

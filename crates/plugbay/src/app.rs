@@ -63,27 +63,27 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Environment {
     pub cache_folder: Option<PathBuf>,
-    /// The folder of the project, whose uses of tools are counted together.
+    /// The folder of the project; uses of tools are counted per project.
     pub project: PathBuf,
-    /// The folder in which the host works: hosts in one folder share servers of scope `project`, and servers that no
-    /// other folder is configured for start there.
+    /// The folder in which the host works. Hosts in one folder share servers of scope `project`. A server
+    /// without a configured folder starts there.
     pub folder: PathBuf,
     /// The executable of plugbay, which also guards child processes.
     pub program: PathBuf,
-    /// Where the stderr of servers goes, if it is kept.
+    /// The log files for the stderr of servers, if it is kept.
     pub logs: Option<LogFiles>,
-    /// Where the logins at servers are kept.
+    /// The places where logins at servers are stored.
     pub logins: Option<LoginPlaces>,
-    /// Hears of every call, if this is a gateway.
+    /// Observes every call, if this is a gateway.
     pub telemetry: Option<Arc<Telemetry>>,
 }
 
-/// The gateway: all servers, the publisher of the catalog, and what host sessions share.
+/// The gateway: all servers, the publisher of the catalog, and the state shared by host sessions.
 pub struct App {
     pool: Arc<Pool>,
     gateway: Gateway,
     instances: Arc<Instances>,
-    /// This gateway, as the servers see it that it uses.
+    /// This gateway, as the servers that it uses see it.
     user: User,
     places: Places,
     /// The servers in use. A std mutex: never held across an await.
@@ -102,11 +102,11 @@ pub struct App {
     telemetry: Option<Arc<Telemetry>>,
 }
 
-/// The folders that decide who shares a server.
+/// The folders that determine which hosts share a server.
 struct Places {
     folder: PathBuf,
     project: PathBuf,
-    /// Where servers that keep their data in a file get one for each session.
+    /// The folder for the files of sessions, for servers that keep their data in a file.
     session_files: Option<PathBuf>,
 }
 
@@ -125,7 +125,7 @@ impl App {
         Self::new(settings, environment, instances, false)
     }
 
-    /// The same for many sessions, with servers that other gateways of this process may use too.
+    /// The same for many sessions, with servers that other gateways of this process may share.
     pub fn sharing(settings: &Settings, environment: Environment, instances: &Arc<Instances>) -> Self {
         Self::new(settings, environment, Arc::clone(instances), true)
     }
@@ -234,13 +234,13 @@ impl App {
         app
     }
 
-    /// Tells the state of the gateway whenever it is asked, for metrics.
+    /// A function that returns the current state of the gateway, for metrics.
     pub fn state(&self) -> impl Fn() -> GatewayState + Send + 'static {
         let (pool, sessions) = (Arc::clone(&self.pool), self.sessions.clone());
         let Principal { sessions: connected, refused, .. } = self.gateway.principal.clone();
         let hosts = self.gateway.connected_hosts.watch();
         move || {
-            // A session by name goes on between its requests.
+            // A named session lives on between its requests.
             let count = sessions.as_ref().map(|sessions| sessions.count());
             let own = sessions.as_ref().map(|sessions| sessions.pids()).unwrap_or_default();
             GatewayState {
@@ -265,7 +265,7 @@ impl App {
         self.pool.servers().handles.clone()
     }
 
-    /// The status of every server, also of those that cannot be started.
+    /// The status of every server, including those that cannot be started.
     pub fn statuses(&self) -> BTreeMap<ServerName, Status> {
         statuses(&self.pool)
     }
@@ -281,7 +281,7 @@ impl App {
         self.warm_up(self.servers().values());
     }
 
-    /// Starts the servers whose lists have not been confirmed for long although nobody has used them.
+    /// Starts servers that nobody has used and whose lists have not been confirmed for a long time.
     pub fn refresh_stale(&self) {
         for (name, handle) in &self.servers() {
             if handle.status().borrow().condition == Condition::Idle && self.warmth.is_stale(name) {
@@ -293,7 +293,7 @@ impl App {
     fn warm_up<'a>(&self, servers: impl Iterator<Item = &'a ServerHandle>) {
         let snapshot = self.snapshots().borrow().clone();
         let set = self.pool.servers();
-        // Each session starts its own instance, and its list is known.
+        // Each session starts its own instance, and the list of this server is already known.
         let is_listed =
             |name: &ServerName| set.per_session.contains_key(name) && snapshot.catalog.get(name).is_some();
         for handle in servers.filter(|handle| !is_listed(handle.name())) {
@@ -303,8 +303,8 @@ impl App {
         }
     }
 
-    /// Applies new settings: added servers start as they do with the gateway, removed ones stop, changed ones that run
-    /// restart; the others and the language models that are still the same go on undisturbed.
+    /// Applies new settings. Added servers start as they would with the gateway, removed ones stop, and
+    /// changed ones that run restart. All other servers, and unchanged language models, are not disturbed.
     pub async fn reload(&self, previous: &Settings, settings: &Settings) {
         let before = self.snapshots().borrow().clone();
         let (dialects, known) = oneshot::channel();
@@ -350,7 +350,8 @@ impl App {
         self.stop_behind(gone);
     }
 
-    /// Stops servers that are no longer in use, without waiting for them: the next change must not wait either.
+    /// Stops servers that are no longer in use in the background, because the next change must not wait for
+    /// them.
     fn stop_behind(&self, gone: Vec<Attached>) {
         let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
         while stopping.try_join_next().is_some() {}
@@ -359,7 +360,7 @@ impl App {
         }
     }
 
-    /// Takes part in the servers of these settings. Those that are still the same go on.
+    /// Attaches the servers of these settings. Unchanged ones go on.
     fn attach(&self, settings: &Settings, dialects: &BTreeMap<ServerName, Dialect>) -> Change {
         let mut attached = self.lock();
         let mut old = std::mem::take(&mut *attached);
@@ -403,7 +404,7 @@ impl App {
                     }
                     SessionFile { variable: variable.to_owned(), folder }
                 });
-                // A remote costs no process.
+                // A remote needs no process.
                 let limit = if spec.is_remote() { usize::MAX } else { server.sharing.instances };
                 Sharing::Sessions { limit, file }
             }
@@ -414,7 +415,8 @@ impl App {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down which tools were used, what searches led to, and the shapes of results, since this was last called.
+    /// Saves which tools were used, what searches led to, and the shapes of results since the last call of
+    /// this.
     pub fn save_usage(&self) {
         self.usage.save();
         self.shapes.save();
@@ -463,7 +465,7 @@ fn statuses(pool: &Pool) -> BTreeMap<ServerName, Status> {
     running.chain(broken).map(|(name, status)| (name.clone(), status)).collect()
 }
 
-/// What a change of the settings did to the servers.
+/// The effect of changed settings on the servers.
 struct Change {
     fresh: Vec<ServerHandle>,
     gone: Vec<Attached>,
@@ -473,21 +475,21 @@ fn views(sessions: Arc<Sessions>) -> SessionViews {
     Arc::new(move |key| sessions.enter(key))
 }
 
-/// The means to start the servers of this process.
+/// Makes the starter of this process's servers.
 pub fn instances(environment: &Environment) -> Arc<Instances> {
     let guard = Guard::new(environment.program.clone(), vec![GUARD_COMMAND.to_owned()]);
     let launcher = launcher(guard, environment.logs.clone().map(LogFiles::sinks));
     Instances::with_credentials(launcher, logins::credentials_for(environment.logins.clone()))
 }
 
-/// The hidden command that runs the guard of child processes.
+/// The hidden command for the guard of child processes.
 pub const GUARD_COMMAND: &str = "__guard";
 
 fn startable(settings: &Settings) -> impl Iterator<Item = (&ServerSettings, &ServerSpec)> {
     settings.servers.iter().filter_map(|server| Some((server, server.spec.as_ref().ok()?)))
 }
 
-/// The servers of which one instance serves many sessions.
+/// The servers of which many sessions share one instance.
 fn shared_servers(settings: &Settings, project: &Path) -> BTreeSet<ServerName> {
     let is_shared = |server: &ServerSettings, spec| scope_of(server, spec, project).scope != Scope::Session;
     let shared = startable(settings).filter(|(server, spec)| is_shared(server, spec));

@@ -1,4 +1,4 @@
-//! Callers with access tokens: joins the check of tokens to the gateway, and follows the configuration.
+//! Callers with access tokens: connects the check of tokens to the gateway, and follows the configuration.
 
 use std::{
     path::PathBuf,
@@ -17,12 +17,12 @@ use crate::{
     token_store::{self, TokenStore},
 };
 
-/// How callers of a gateway are authorized, while its configuration changes.
+/// The current terms for callers of a gateway; they change with its configuration.
 #[derive(Debug)]
 pub struct CallerAuthorization {
     terms: watch::Sender<Option<Arc<Authorization>>>,
     current: Mutex<Current>,
-    /// The store of named tokens: it has the secret that callers are bound to.
+    /// The store of named tokens, which holds the secret behind callers' owners.
     store: Option<TokenStore>,
     /// The secret if there is no store.
     own_key: [u8; 32],
@@ -35,7 +35,7 @@ struct Current {
 }
 
 impl CallerAuthorization {
-    /// Broken settings are an error: nobody knows whom they should keep out.
+    /// Starts with these settings. Broken ones are an error, because it is unclear whom they should keep out.
     pub fn new(settings: &AuthorizationSettings, store: Option<PathBuf>) -> Result<Self, CommandError> {
         if *settings == AuthorizationSettings::Broken {
             let error = CommandError::failed("the key `authorization` of the configuration is broken");
@@ -51,7 +51,7 @@ impl CallerAuthorization {
         self.terms.subscribe()
     }
 
-    /// Uses other settings. Broken ones change nothing.
+    /// Applies new settings. Broken ones change nothing.
     pub fn follow(&self, settings: &AuthorizationSettings) {
         let next = match settings {
             AuthorizationSettings::Off => None,
@@ -70,7 +70,8 @@ impl CallerAuthorization {
         current.resource = next;
     }
 
-    /// The secret of the store, which all gateways with it have. Without one, tasks of callers end with the process.
+    /// The secret of the store, shared by all gateways that use it. Without a store, callers' tasks end with
+    /// the process.
     fn key(&self) -> [u8; 32] {
         match self.store.as_ref().map(TokenStore::caller_key) {
             Some(Ok(key)) => key,
@@ -94,7 +95,7 @@ fn authorization(resource: &ProtectedResource, key: [u8; 32]) -> Authorization {
     })
 }
 
-/// The configuration of a gateway over HTTP: a change of who may connect takes effect before any other.
+/// The configuration of a gateway over HTTP. Changes of access rules take effect before any others.
 pub struct GuardedConfiguration<'a> {
     source: &'a Source,
     authorization: &'a CallerAuthorization,

@@ -1,4 +1,4 @@
-//! The time of day, as plugbay's files keep it.
+//! The time of day, in the form that plugbay's files use.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

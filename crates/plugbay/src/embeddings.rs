@@ -1,4 +1,4 @@
-//! The embedding table, linked into the binary and read when something is searched for the first time.
+//! The embedding table, linked into the binary and read at the first search.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ static TABLE: LazyLock<Option<Arc<EmbeddingTable>>> = LazyLock::new(|| {
     EmbeddingTable::read(bytes).map(Arc::new)
 });
 
-/// Shared by all engines of the process.
+/// The table, shared by all engines of the process.
 pub fn table() -> Option<Arc<EmbeddingTable>> {
     TABLE.clone()
 }
@@ -24,7 +24,7 @@ mod tests {
         assert!(super::table().is_some());
     }
 
-    /// Search indexes in the cache have embeddings by this table.
+    /// Search indexes in the cache contain embeddings from this table.
     #[test]
     fn another_table_needs_another_version_of_stored_indexes() {
         let digest = format!("{:x}", Sha256::digest(include_bytes!("../assets/tools-64d-int8.bin")));

@@ -19,7 +19,7 @@ pub enum Kind {
     Usage,
 }
 
-/// What stands below the message.
+/// The lines below the message.
 #[derive(Debug)]
 pub enum Detail {
     Hint(String),
@@ -28,7 +28,7 @@ pub enum Detail {
     StartFailure(StartFailure),
 }
 
-/// Why a server does not work.
+/// The reason why a server does not work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartFailure {
     pub reason: String,
@@ -39,7 +39,7 @@ pub struct StartFailure {
     pub stdout: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// Nothing is wrong, but the user must log in.
+    /// Whether nothing is wrong except that the user must log in.
     #[serde(skip)]
     pub needs_login: bool,
 }
@@ -73,7 +73,7 @@ impl CommandError {
         self
     }
 
-    /// A server that does not work.
+    /// The error for a server that does not work.
     pub fn down(server: impl std::fmt::Display, failure: &Failure) -> Self {
         let trouble = if failure.needs_login() { "needs a login" } else { "does not work" };
         let mut error = Self::failed(format!("server {server} {trouble}"));

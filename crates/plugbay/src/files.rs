@@ -1,4 +1,4 @@
-//! Files of the user and of hosts; [`own`] has those of plugbay's own.
+//! Files of the user and of hosts; [`own`] handles plugbay's own files.
 
 use std::{
     fmt, fs, io,
@@ -7,21 +7,21 @@ use std::{
 
 pub use plugbay_files::{create_folder, destination, folder_of, is_abandoned, own, replace, sweep};
 
-/// More than any of these files has.
+/// Size limit: more than any of these files needs.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-/// The bytes of a file that a host or a repository has written, behind its symbolic links.
+/// The content of a file of a host or a repository, following symbolic links.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     plugbay_files::read(path, LARGEST)
 }
 
-/// The bytes of a file of plugbay's own.
+/// The content of one of plugbay's own files.
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
     own::read(path, LARGEST)
 }
 
-/// Moves a file of plugbay's own that cannot be parsed aside, for whoever wants to know why: it is never overwritten. `what`
-/// it is stands in the log.
+/// Moves one of plugbay's own files aside if it cannot be parsed, so that it can be examined; it is never
+/// overwritten. `what` describes the file in the log.
 pub fn move_aside(path: &Path, what: &str, why: &dyn fmt::Display) {
     let aside = path.with_extension("json.corrupt");
     let outcome = fs::rename(path, &aside);
@@ -33,7 +33,8 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     plugbay_files::read_text(path, LARGEST)
 }
 
-/// The file itself, behind every symbolic link on the way to it. It need not exist, nor the folders above it.
+/// The real path of a file, with every symbolic link resolved. Neither the file nor the folders above it need
+/// exist.
 pub fn resolve(path: &Path) -> io::Result<PathBuf> {
     let path = destination(path)?;
     let known = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));

@@ -1,4 +1,5 @@
-//! What a gateway does while hosts use it: warms its servers up, follows its configuration, shows its status.
+//! The work of a gateway while hosts use it: it starts its servers, follows its configuration, and shows its
+//! status.
 
 use std::time::Duration;
 
@@ -15,25 +16,25 @@ use crate::{
     watch::Watch,
 };
 
-/// With a full cache, servers start when the host has its first list, or after this time: starting many programs
-/// would slow that list down. Otherwise they start when the host has declared its capabilities, so that no server
-/// needs a second handshake.
+/// With a full cache, servers start after the host has got its first list, or after this time, because
+/// starting many programs would slow that list down. Otherwise they start when the host has declared its
+/// capabilities, so that no server needs a second handshake.
 const START_DELAY: Duration = Duration::from_millis(100);
 const SECOND_LOOK: Duration = Duration::from_secs(1);
-/// How often the counted uses of tools are saved: those since then are lost when the gateway is killed.
+/// How often the usage counts are saved: later counts are lost if the gateway is killed.
 const SAVE_USAGE: Duration = Duration::from_secs(15);
 /// How often plugbay looks for lists that have become stale.
 const LOOK_FOR_STALE: Duration = Duration::from_secs(3600);
 
-/// How a gateway reads its configuration again.
+/// The configuration of a gateway, which can be read again.
 pub trait Configuration {
     /// Reads all files.
     fn read(&self) -> impl Future<Output = Settings>;
 
-    /// The servers are about to become those of the last reading.
+    /// Called before the servers change to those of the last reading.
     fn changes(&self) {}
 
-    /// The servers are those of the last reading.
+    /// Called when the servers are those of the last reading.
     fn has_changed(&self) {}
 }
 
@@ -43,7 +44,7 @@ impl Configuration for Source {
     }
 }
 
-/// Looks after the servers until this future is dropped. `settings` are those of the app.
+/// Looks after the servers until this future is dropped. `settings` are the app's current settings.
 pub async fn look_after(
     app: &App,
     status: GatewayStatus,
@@ -71,7 +72,7 @@ async fn warm_up(app: &App) {
     app.refresh();
 }
 
-/// Saves from time to time which tools were used: a gateway may be killed.
+/// Regularly saves which tools were used, because a gateway may be killed.
 async fn save_usage(app: &App) {
     loop {
         sleep(SAVE_USAGE).await;
@@ -79,7 +80,7 @@ async fn save_usage(app: &App) {
     }
 }
 
-/// Lists again what has become stale: a gateway may run for weeks.
+/// Regularly lists servers again whose lists have become stale, because a gateway may run for weeks.
 async fn keep_fresh(app: &App) {
     loop {
         sleep(LOOK_FOR_STALE).await;
@@ -87,7 +88,7 @@ async fn keep_fresh(app: &App) {
     }
 }
 
-/// Loads the configuration once after each change, and gives it to the app.
+/// Loads the configuration after each change, and applies it to the app.
 async fn follow(
     paths: &Paths,
     configuration: &impl Configuration,
@@ -102,7 +103,7 @@ async fn follow(
     }
     loop {
         let read = reloaded(configuration).await;
-        // If a file cannot be parsed, plugbay keeps the servers as they are.
+        // If a file cannot be parsed, plugbay keeps the current servers.
         let keeps = read.unreadable;
         let next = if keeps { current.kept_despite(&read) } else { read };
         let has_new_folders = watch.follow(&next.sources, &next.folders);
@@ -114,14 +115,15 @@ async fn follow(
             configuration.has_changed();
         }
         current = next;
-        // A file in a folder that was not watched may have changed since it was read.
+        // A file in a folder that was not watched yet may have changed since it was read.
         if !has_new_folders {
             watch.changed().await;
         }
     }
 }
 
-/// The settings after a change. A file that is gone may be about to be replaced: it is read again a moment later.
+/// The settings after a change. If a file is gone, it may be about to be replaced, so it is read again a
+/// moment later.
 async fn reloaded(configuration: &impl Configuration) -> Settings {
     let mut settings = configuration.read().await;
     if settings.unreadable || settings.servers.is_empty() {
@@ -135,8 +137,8 @@ async fn reloaded(configuration: &impl Configuration) -> Settings {
     settings
 }
 
-/// Catches the signals that end a gateway, from this call on; the future waits for the first of them. A second SIGTERM,
-/// or a second SIGINT, then ends the process at once, and the guard ends its servers.
+/// Catches the signals that end a gateway, starting with this call; the future waits for the first one. A
+/// second SIGTERM or SIGINT then ends the process at once, and the guard ends its servers.
 pub fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let mut signals = kinds.map(|kind| signal(kind).ok());
@@ -166,7 +168,7 @@ async fn next([terminate, interrupt, hangup]: &mut [Option<Signal>; 3]) -> usize
     }
 }
 
-/// Waits for ever if the signal cannot be caught.
+/// Waits for a signal; for ever if it cannot be caught.
 async fn received(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => {

@@ -1,5 +1,5 @@
-//! Writes log lines to stderr without blocking: lines go through a short queue to a thread of their own. If stderr
-//! is not read, lines that do not fit into the queue are counted and dropped.
+//! Writes log lines to stderr without blocking: lines go through a short queue to a separate thread. If
+//! stderr is not read, lines that do not fit into the queue are dropped and counted.
 
 use std::{
     io::{self, Write},
@@ -22,10 +22,10 @@ use crate::{
 };
 
 const QUEUE: usize = 256;
-/// How long the last lines may take at the end.
+/// How long writing the last lines may take at the end.
 const LAST_LINES: Duration = Duration::from_millis(200);
 
-/// Starts its thread with the first line.
+/// The log to stderr. Its thread starts with the first line.
 #[derive(Debug, Default)]
 pub struct Log {
     queue: OnceLock<SyncSender<Item>>,
@@ -82,7 +82,7 @@ fn start() -> SyncSender<Item> {
     sender
 }
 
-/// The subscriber writes each event with one call.
+/// Each event is written by one call of the subscriber.
 impl Write for &Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.line(line);
@@ -102,8 +102,8 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Sets up the log, which goes to stderr: stdout carries the protocol, or a command's result. Gateways also keep
-    /// it in files.
+    /// Sets up the log. It goes to stderr, because stdout carries the protocol or a command's result.
+    /// Gateways also keep it in files.
     pub fn start(verbose: u8, is_gateway: bool, output: Output, paths: &Paths) -> Self {
         let files = paths.log_folder().filter(|_| is_gateway).map(LogFiles::new);
         Self { lines: log(verbose, is_gateway, output, files.clone()), files }
@@ -124,7 +124,7 @@ fn log(verbose: u8, is_gateway: bool, output: Output, files: Option<LogFiles>) -
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
-    // The mode of a host is logged once, and users often look for it.
+    // The mode of a host is logged only once, and users often look for it.
     let host_view = level.max(LevelFilter::INFO);
     let mut targets =
         Targets::new().with_default(level).with_target("plugbay_downstream::host_view", host_view);
@@ -139,7 +139,7 @@ fn log(verbose: u8, is_gateway: bool, output: Output, files: Option<LogFiles>) -
         .with_ansi(output.coloured_log())
         .without_time()
         .with_target(false);
-    // A window that could not be served by itself either has its log already.
+    // If this fails, an earlier window that was served without the daemon has already set up the log.
     let _ = tracing_subscriber::registry().with(targets).with(lines).with(files.map(FileLayer)).try_init();
     log
 }

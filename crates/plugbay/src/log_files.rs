@@ -1,6 +1,7 @@
-//! Log files: what each server writes to stderr and what gateways log, for `plugbay logs`.
+//! Log files for `plugbay logs`: servers' stderr, and the log of gateways.
 //!
-//! Lines go through a short queue to a thread of their own, so that no server and no gateway ever waits for the disk.
+//! Lines go through a short queue to a separate thread, so that no server and no gateway ever waits for the
+//! disk.
 
 mod file;
 mod layer;
@@ -25,21 +26,21 @@ use plugbay_upstream::{StderrSinks, process::StderrSink};
 pub use layer::FileLayer;
 pub use read::{Follower, Line, names};
 
-/// At most 4 KiB each, as they come from a pipe.
+/// Length of the queue, in items of at most 4 KiB, as they come from a pipe.
 const QUEUE: usize = 256;
-/// How long the last lines may take at the end.
+/// How long writing the last lines may take at the end.
 const LAST_LINES: Duration = Duration::from_millis(200);
-/// A line that is longer is cut into several.
+/// A longer line is split.
 const LONGEST_LINE: usize = 16 * 1024;
 
-/// Appends to log files. Starts its thread with the first line; clones share it.
+/// Appends to log files. Its thread starts with the first line; clones share it.
 #[derive(Clone)]
 pub struct LogFiles(Arc<Shared>);
 
 struct Shared {
     folder: PathBuf,
     queue: OnceLock<SyncSender<Item>>,
-    /// Items that did not fit into the queue.
+    /// Number of items that did not fit into the queue.
     lost: AtomicU64,
 }
 
@@ -63,7 +64,7 @@ enum Item {
         at: SystemTime,
         source: Source,
         text: Vec<u8>,
-        /// They are left out of the text, by the thread that writes it.
+        /// Hidden in the text by the thread that writes it.
         secrets: KnownSecrets,
     },
     /// Everything before this has been written.
@@ -71,12 +72,12 @@ enum Item {
 }
 
 impl LogFiles {
-    /// Touches no file yet.
+    /// Does not touch any file yet.
     pub fn new(folder: PathBuf) -> Self {
         Self(Arc::new(Shared { folder, queue: OnceLock::new(), lost: AtomicU64::new(0) }))
     }
 
-    /// A sink for the stderr of each process that is started.
+    /// Sinks for the stderr of started processes.
     pub fn sinks(self) -> StderrSinks {
         Arc::new(move |server, secrets| {
             Box::new(ServerSink {
@@ -97,7 +98,7 @@ impl LogFiles {
         }
     }
 
-    /// Never waits: lines are dropped and counted if the disk is too slow.
+    /// Queues a text without waiting: if the disk is too slow, it is dropped and counted.
     fn send(&self, log: LogName, source: Source, text: Vec<u8>, secrets: KnownSecrets) {
         let queue = self.0.queue.get_or_init(|| start(self.0.folder.clone()));
         let lost = self.0.lost.swap(0, Ordering::Relaxed);
@@ -120,7 +121,7 @@ impl fmt::Debug for LogFiles {
 }
 
 impl LogName {
-    /// No name of a server is a path, and none of them is that of the gateways.
+    /// The path of the log. Server names are no paths, and none equals the name of the gateways' log.
     fn path(&self, folder: &Path) -> PathBuf {
         match self {
             Self::Gateway => folder.join("gateway.log"),
@@ -160,12 +161,12 @@ fn start(folder: PathBuf) -> SyncSender<Item> {
     sender
 }
 
-/// The stderr of one process: sends whole lines.
+/// A sink for the stderr of one process: it passes on whole lines.
 struct ServerSink {
     files: LogFiles,
     log: LogName,
     secrets: KnownSecrets,
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
 }
 

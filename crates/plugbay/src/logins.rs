@@ -1,4 +1,4 @@
-//! The logins of the user at servers: where they are kept, and the credentials that requests get from them.
+//! The user's logins at servers: their storage, and the credentials that requests get from them.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -16,13 +16,13 @@ use plugbay_upstream::{CredentialsFor, spec::HttpSpec};
 
 use crate::clock;
 
-/// Where the logins of the user are.
+/// The places where the user's logins are stored.
 #[derive(Debug, Clone)]
 pub struct LoginPlaces {
     pub folder: PathBuf,
-    /// Where `mcp-remote` keeps its own.
+    /// The folder in which `mcp-remote` keeps its logins.
     pub mcp_remote: Option<PathBuf>,
-    /// Where the keychain of the system may be asked.
+    /// How the system's keychain can be reached.
     pub bus: SessionBus,
 }
 
@@ -47,13 +47,13 @@ impl LoginPlaces {
 }
 
 impl LoginPlaces {
-    /// Logins that are in the keychain are found there, also if new ones go to files.
+    /// Logins in the keychain are found there, even if new ones go to files.
     fn keychain(&self) -> Option<Arc<dyn Keychain>> {
         SystemKeychain::at(&self.bus).map(|keychain| Arc::new(keychain) as Arc<dyn Keychain>)
     }
 }
 
-/// The credentials of each server, as its entry says.
+/// Makes the credentials of each server according to its entry.
 pub fn credentials_for(places: Option<LoginPlaces>) -> CredentialsFor {
     Arc::new(move |name, http| match (&http.credentials, &places) {
         (CredentialSource::OAuth(oauth), Some(places)) => match places.login(name, http, oauth) {

@@ -1,4 +1,5 @@
-//! The only writer of the catalog: it takes reports of servers, publishes snapshots, and saves offers in the cache.
+//! The only writer of the catalog: it takes servers' reports, publishes snapshots, and saves offers in the
+//! cache.
 
 mod kinds;
 mod preparer;
@@ -37,7 +38,7 @@ use crate::{
     warmth::Confirmations,
 };
 
-/// The time of a confirmation is saved this often at most: a day is what matters.
+/// Least time between two saved confirmations: the precision of a day is enough.
 const CONFIRM_EVERY: Duration = Duration::from_secs(3600);
 
 /// The part of the configuration that the catalog depends on.
@@ -46,39 +47,39 @@ pub struct CatalogConfig {
     pub layout: Arc<Layout>,
     /// The launch identity of each server; `None` for a server that cannot be started.
     pub servers: BTreeMap<ServerName, Option<String>>,
-    /// Those whose definitions keep hidden characters.
+    /// Servers whose definitions keep hidden characters.
     pub unchanged: BTreeSet<ServerName>,
-    /// Those of which one instance serves hosts of several kinds.
+    /// Servers of which one instance serves hosts of several kinds.
     pub shared: BTreeSet<ServerName>,
-    /// Why those cannot be started.
+    /// The reasons why servers cannot be started.
     pub broken: BTreeMap<ServerName, Arc<Failure>>,
     /// How long a first list may wait for servers that have never connected.
     pub list_wait: Duration,
 }
 
-/// A new configuration for the running publisher, and where the dialects of its servers go.
+/// A new configuration for the running publisher, with a sender for the dialects of its servers.
 pub struct Reconfigure {
     pub config: CatalogConfig,
     pub dialects: oneshot::Sender<BTreeMap<ServerName, Dialect>>,
 }
 
-/// Something that the publisher hears besides reports and configurations.
+/// A message to the publisher other than reports and configurations.
 pub enum Note {
-    /// A host has declared this.
+    /// A host has made this declaration.
     Declared(Arc<Declaration>),
     /// A server was listed for hosts of another kind.
     ListedFor(ListedFor),
 }
 
-/// What a publisher works with.
+/// The parts of the gateway that a publisher works with.
 pub struct Surroundings {
     pub cache: Cache,
-    /// What servers are told of the hosts of this gateway.
+    /// The declarations of this gateway's hosts, which servers get.
     pub host_registry: Arc<HostRegistry>,
-    /// Takes servers that are to be listed.
+    /// Takes jobs to list servers.
     pub jobs: mpsc::UnboundedSender<ListJob>,
-    /// Takes changes of lists when the catalog has them, if sessions have catalogs of their own. It keeps them until
-    /// those have them, too.
+    /// Takes list changes once they are in the catalog, if sessions have catalogs of their own. The receiver
+    /// keeps them until those catalogs have them too.
     pub published: Option<mpsc::UnboundedSender<Vec<Arc<ListChange>>>>,
 }
 
@@ -86,28 +87,28 @@ pub struct Publisher {
     catalog: Arc<Catalog>,
     config: CatalogConfig,
     cache: Cache,
-    /// Servers that a first list does not wait for: cached, listed, or failed.
+    /// Servers that a first list need not wait for: cached, listed, or failed.
     known: BTreeSet<ServerName>,
     confirmations: Confirmations,
-    /// What servers list for which kinds of hosts.
+    /// The lists of servers for each kind of hosts.
     kinds: Kinds,
     published: Option<mpsc::UnboundedSender<Vec<Arc<ListChange>>>>,
     snapshots: watch::Sender<Snapshot>,
-    /// Since when a first list waits for servers that have never connected.
+    /// Since when a first list has been waiting for servers that have never connected.
     waiting_since: Instant,
     preparer: Preparer,
     retired: Retired,
 }
 
-/// Something that a publisher acts on.
+/// An event for the publisher.
 enum Event {
-    /// Servers that start together often answer together: one snapshot serves them all.
+    /// Reports that came together, as servers often start together. One snapshot serves them all.
     Reports(Vec<Report>),
     Reconfigure(Reconfigure),
     Note(Note),
-    /// Servers that have never connected were waited for long enough.
+    /// Servers that have never connected were awaited long enough.
     StopWaiting,
-    /// Snapshots that were replaced may be free.
+    /// Replaced snapshots may be unused by now.
     LookAtRetired,
 }
 
@@ -131,12 +132,12 @@ impl Publisher {
         }
     }
 
-    /// When the servers last confirmed their lists, from now on.
+    /// The times when servers last confirmed their lists, kept up to date.
     pub fn confirmations(&self) -> Confirmations {
         self.confirmations.clone()
     }
 
-    /// Prepares snapshots once it is told to begin.
+    /// Prepares snapshots, once it is told to begin.
     pub(crate) fn preparer(&self) -> Preparer {
         self.preparer.clone()
     }
@@ -145,7 +146,7 @@ impl Publisher {
         self.snapshots.subscribe()
     }
 
-    /// Takes a new set of servers; the next snapshot holds what the cache has of them. Returns their dialects.
+    /// Applies a new set of servers. The next snapshot has their cached offers. Returns their dialects.
     pub fn configure(&mut self, next: CatalogConfig) -> BTreeMap<ServerName, Dialect> {
         let previous = std::mem::replace(&mut self.config, next);
         for (name, identity) in &previous.servers {
@@ -168,7 +169,8 @@ impl Publisher {
                 }
                 CachedLists::Lists(lists) => {
                     self.known.insert(name.clone());
-                    // An earlier version kept them as they came, as does another configuration of this server.
+                    // An earlier version saved them unchanged, as does a configuration that keeps hidden
+                    // characters.
                     let lists =
                         if self.config.unchanged.contains(name) { lists } else { without_hidden(lists) };
                     let confirmed = lists.iter().map(|list| list.confirmed).max().unwrap_or_default();
@@ -189,8 +191,8 @@ impl Publisher {
         self.catalog.iter().map(|(name, entry)| (name.clone(), entry.offer.dialect)).collect()
     }
 
-    /// Runs as long as there are senders of reports and configurations. Each event is handled in another thread than the event
-    /// loop, which serves hosts meanwhile: it takes the longer, the longer the lists of servers are.
+    /// Runs as long as there are senders of reports and configurations. Each event is handled in another
+    /// thread, because long lists take time, and the event loop must serve hosts meanwhile.
     pub async fn run(
         mut self,
         mut reports: mpsc::UnboundedReceiver<Report>,
@@ -276,7 +278,7 @@ impl Publisher {
         self.ask();
     }
 
-    /// Has servers listed for the kinds of hosts that are here.
+    /// Requests listings of servers for the kinds of hosts that are connected.
     fn ask(&mut self) {
         let given_up = self.kinds.ask(&self.config.servers);
         if given_up.is_empty() {
@@ -288,7 +290,7 @@ impl Publisher {
         self.publish_unchanged();
     }
 
-    /// Returns whether the offer of a server has changed.
+    /// Handles a report. Returns whether the server's offer has changed.
     fn take_report(&mut self, Report { spec, outcome, dialect, terms, .. }: Report) -> bool {
         let name = spec.name.clone();
         // A server that was removed or replaced may still send a report.
@@ -299,7 +301,7 @@ impl Publisher {
         let known = self.catalog.get(&name).map(|entry| Arc::clone(&entry.offer));
         match (outcome, known) {
             (Ok(offer), known) => {
-                // Nearly always the offer is the same: then no list is made anew.
+                // The offer is nearly always the same: then no list is made again.
                 let (same, known) = match known {
                     Some(known) if *known == *offer => (true, known),
                     _ => (false, offer),
@@ -325,8 +327,8 @@ impl Publisher {
         }
     }
 
-    /// The server has confirmed its offer. One that was saved is saved again only when its time is of use. An offer
-    /// that a call has changed is not saved: another process would not list it.
+    /// Notes that the server has confirmed its offer. A saved one is saved again only if its time matters. An
+    /// offer that a call has changed is not saved, because another process would not list it.
     fn confirm(&mut self, name: &ServerName, offer: &Arc<Offer>, terms: &ListTerms, learnt: bool) {
         let now = clock::now();
         let is_recent = |at: u64| at <= now && now - at < CONFIRM_EVERY.as_secs();
@@ -340,7 +342,7 @@ impl Publisher {
         }
     }
 
-    /// `Content-Length` framing that no longer works is not tried first in the next run.
+    /// Drops `Content-Length` framing that no longer works, so that the next run does not try it first.
     fn correct_framing(&mut self, name: &ServerName, known: &Offer, next: Dialect) {
         if (known.dialect.framing, next.framing) != (Framing::ContentLength, Framing::Newline) {
             return;
@@ -357,7 +359,7 @@ impl Publisher {
         self.catalog = Arc::new(self.catalog.apply(change));
     }
 
-    /// Servers that have not answered by now are not waited for, in this run or the next.
+    /// Ends the wait for servers that have not answered yet, in this run and the next.
     fn stop_waiting(&mut self) {
         let silent: Vec<_> =
             self.config.servers.keys().filter(|name| !self.known.contains(*name)).cloned().collect();
@@ -374,7 +376,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes new states of servers that offer the same as before.
+    /// Publishes new states of servers whose offers are unchanged.
     fn publish_unchanged(&mut self) {
         let before = self.snapshots.borrow().clone();
         let snapshot = before.with_states_of(Arc::clone(&self.catalog), self.settled());
@@ -392,8 +394,8 @@ impl Publisher {
         self.config.servers.keys().all(|name| self.known.contains(name))
     }
 
-    /// Publishes a snapshot once it has what hosts asked of the one before. Names and the search index that nobody has
-    /// asked for yet are made afterwards.
+    /// Publishes a snapshot once it has everything that hosts used of the previous one. Unused names and
+    /// search indexes are made afterwards.
     fn replace(&mut self, before: Snapshot, snapshot: Snapshot) {
         if snapshot.settled {
             snapshot.prepare_like(&before);

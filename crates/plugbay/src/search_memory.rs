@@ -1,4 +1,5 @@
-//! The memory of a project's searches on disk: which queries were followed by which successful calls. It is sent nowhere.
+//! The memory of a project's searches on disk: which successful calls followed which queries. It stays on
+//! this machine.
 
 use std::{
     fs, io,
@@ -14,13 +15,13 @@ use crate::{
     files::{self, own},
 };
 
-/// The folder of these files, in that of the cache.
+/// The folder of these files, inside the cache folder.
 const FOLDER: &str = "searches";
 
-/// The file of one project, and what a running gateway remembers.
+/// The file of one project, and the memory of the running gateway.
 #[derive(Debug)]
 pub struct MemoryFile {
-    /// Absent where there is no cache folder.
+    /// Absent if there is no cache folder.
     file: Option<PathBuf>,
     pub searches: Arc<RememberedSearches>,
 }
@@ -32,12 +33,12 @@ impl MemoryFile {
         Self { file, searches: Arc::default() }
     }
 
-    /// Remembers from here on, or stops to. Nothing is read or written while it does not.
+    /// Starts or stops to remember. While stopped, nothing is read or written.
     pub fn remember(&self, wanted: bool) {
         self.searches.begin(wanted.then(|| self.read()));
     }
 
-    /// What is saved. One file that cannot be parsed is moved aside and logged: it is never overwritten.
+    /// The saved memory. A file that cannot be parsed is moved aside and logged, and never overwritten.
     pub fn read(&self) -> SearchMemory {
         let Some((file, text)) =
             self.file.as_ref().and_then(|file| Some((file, files::read_own(file).ok()?)))
@@ -50,7 +51,7 @@ impl MemoryFile {
         })
     }
 
-    /// Adds what was learned to the file, which other gateways of the project, or the user, may have changed.
+    /// Adds the learned uses to the file, which other gateways of the project, or the user, may have changed.
     pub fn save(&self) {
         let learned = self.searches.take_unsaved();
         let is_empty = learned.is_empty() && self.searches.recall().0.is_empty();
@@ -69,7 +70,7 @@ impl MemoryFile {
         self.searches.saved(memory);
     }
 
-    /// Replaces what is saved; an empty memory has no file.
+    /// Replaces the saved memory; an empty one has no file.
     pub fn write(&self, memory: &SearchMemory) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         if memory.is_empty() {

@@ -1,4 +1,4 @@
-//! The sessions of a gateway: each sees its own servers, and its own catalog where those list something else.
+//! The sessions of a gateway. Each sees its own servers, and its own catalog if those list something else.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,14 +28,14 @@ use tokio::{
 
 use crate::config::hex_digest;
 
-/// A session whose requests come one by one ends when none came for this long.
+/// A session without a connection ends when no request has come for this long.
 const IDLE: Duration = Duration::from_secs(30 * 60);
-/// So many digits tell the files of sessions apart.
+/// Number of digits that distinguish the files of sessions.
 const LABEL: usize = 24;
-/// A file of a session that was not written for so long is removed.
+/// A session's file that was not written for this long is removed.
 const FILE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 const SWEEP: Duration = Duration::from_secs(10);
-/// So many lasting sessions are kept; beyond, the caller with the most loses the one that it has not used for longest.
+/// Limit of lasting sessions; above it, the caller with the most loses the one that it has not used longest.
 const LIMIT: usize = 4096;
 
 /// Removes the files of sessions that were not written for a month: no session comes back to them.
@@ -54,7 +54,7 @@ pub(crate) fn remove_old_files(folder: &Path, now: SystemTime) {
 pub(crate) struct Sessions {
     pool: Arc<Pool>,
     instances: Arc<Instances>,
-    /// The registry of the gateway, in which the hosts of all sessions count.
+    /// The registry of the gateway, which counts the hosts of all sessions.
     host_registry: Arc<HostRegistry>,
     /// The catalog of the gateway.
     base: watch::Receiver<Snapshot>,
@@ -67,7 +67,7 @@ pub(crate) struct Sessions {
     retired: Mutex<Vec<Snapshot>>,
 }
 
-/// Something that concerns the catalogs of sessions.
+/// An event for the catalogs of sessions.
 enum Event {
     Base,
     Report(SessionKey, Report),
@@ -76,19 +76,19 @@ enum Event {
 }
 
 struct Entry {
-    /// The servers of the session, for as long as somebody views it or it lasts.
+    /// The servers of the session, as long as it is in use or lasts.
     servers: Weak<SessionPool>,
-    /// Keeps the servers of a session that lasts.
+    /// Keeps the servers of a lasting session alive.
     kept: Option<Arc<SessionPool>>,
     used: Instant,
     host_registry: Arc<HostRegistry>,
     suspended: Arc<SuspendedCalls>,
     snapshots: watch::Sender<Snapshot>,
-    /// What its own instances offer, where that is not what the catalog says.
+    /// The offers of its own instances that differ from the catalog.
     overlay: Overlay,
 }
 
-/// The offers of a session's own instances, and what those were told.
+/// The offers of a session's own instances, with the declarations that those got.
 type Overlay = BTreeMap<ServerName, (Arc<Offer>, Declaration)>;
 
 /// The parts of a gateway that its sessions share.
@@ -99,12 +99,12 @@ pub(crate) struct Common {
     pub(crate) base: watch::Receiver<Snapshot>,
     pub(crate) status_changed: Arc<Notify>,
     pub(crate) switched: Arc<Notify>,
-    /// Changes of lists that the catalog has.
+    /// List changes that are in the catalog.
     pub(crate) published: mpsc::UnboundedReceiver<Vec<Arc<ListChange>>>,
 }
 
 impl Sessions {
-    /// Also spawns the task that looks after them; it ends with the last handle.
+    /// Creates the sessions, and spawns the task that looks after them; it ends with the last handle.
     pub(crate) fn new(common: Common) -> Arc<Self> {
         let Common { pool, instances, host_registry, base, status_changed, switched, published } = common;
         let (reports, inbox) = mpsc::unbounded_channel();
@@ -124,7 +124,7 @@ impl Sessions {
         sessions
     }
 
-    /// The view of this session, which begins if need be.
+    /// The view of this session, which begins now if it does not exist.
     pub(crate) fn enter(&self, key: &SessionKey) -> SessionView {
         let mut entries = self.lock();
         if let Some(entry) = entries.get_mut(key)
@@ -167,7 +167,7 @@ impl Sessions {
         (entry, servers)
     }
 
-    /// The servers are configured otherwise now.
+    /// Notes that the servers' configuration has changed.
     pub(crate) fn reconfigured(&self) {
         for servers in self.live() {
             servers.reconfigured();
@@ -184,12 +184,12 @@ impl Sessions {
         while stopping.join_next().await.is_some() {}
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     pub(crate) fn count(&self) -> usize {
         self.live().len()
     }
 
-    /// The processes of servers that are a session's own.
+    /// The processes of servers that belong to a single session.
     pub(crate) fn pids(&self) -> Vec<(ServerName, i32)> {
         self.live().iter().flat_map(|servers| servers.pids()).collect()
     }
@@ -198,7 +198,7 @@ impl Sessions {
         self.lock().values().filter_map(|entry| entry.servers.upgrade()).collect()
     }
 
-    /// Ends the sessions that nobody uses any more.
+    /// Ends the sessions that are no longer used.
     fn sweep(&self) {
         let now = Instant::now();
         let mut ended = Vec::new();
@@ -229,11 +229,11 @@ impl Sessions {
         }
     }
 
-    /// The catalog of the gateway has changed.
+    /// Updates all sessions after a change of the gateway's catalog.
     fn base_changed(&self) {
         let mut diverging = Vec::new();
         let entries = self.lock();
-        // Sessions that begin later begin with this one or a later one.
+        // Sessions that begin later begin with this catalog or a newer one.
         let base = self.base.borrow().clone();
         for (key, entry) in entries.iter() {
             if entry.overlay.is_empty() {
@@ -247,11 +247,12 @@ impl Sessions {
             overlay.retain(|server, (offer, told)| differs(&base, server, offer, told));
             self.publish(&key, overlay, &base);
         }
-        // Whoever watches the base may have looked before the sessions had it.
+        // An observer of the base may have looked before the sessions had it.
         self.switched.notify_one();
     }
 
-    /// A session's own instance has listed. If that is not what the catalog says, only this session sees it.
+    /// Handles a report of a session's own instance. If it differs from the catalog, only this session sees
+    /// it.
     fn reported(&self, key: &SessionKey, report: Report) {
         let Ok(offer) = report.outcome else { return };
         let Some(mut overlay) = self.lock().get(key).map(|entry| entry.overlay.clone()) else { return };
@@ -269,7 +270,8 @@ impl Sessions {
             return self.note(key, overlay);
         }
         if differs && is_stale(&base, server) {
-            // The cache may be of an older version: the server that lists for all sessions finds out.
+            // The cache may be from an older version of the server; the instance that lists for all sessions
+            // finds out.
             if let Some(handle) = self.pool.servers().handles.get(server) {
                 handle.refresh();
             }
@@ -278,7 +280,7 @@ impl Sessions {
         self.switched.notify_one();
     }
 
-    /// Makes the snapshot of one session, outside the lock because that takes a while.
+    /// Makes the snapshot of one session, outside the lock because it takes a while.
     fn publish(&self, key: &SessionKey, overlay: Overlay, base: &Snapshot) {
         let Some(before) = self.lock().get(key).map(|entry| entry.snapshots.borrow().clone()) else { return };
         let snapshot = if overlay.is_empty() { base.clone() } else { overlaid(base, &overlay) };
@@ -295,7 +297,8 @@ impl Sessions {
         drop(before); // outside the lock, because lists may be long
     }
 
-    /// Snapshots of sessions that hosts may still look at: the event loop is not to free them, because lists may be long.
+    /// Session snapshots that hosts may still use. The event loop must not free them, because lists may be
+    /// long.
     fn retired(&self) -> MutexGuard<'_, Vec<Snapshot>> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -321,7 +324,7 @@ impl Entry {
     }
 }
 
-/// Takes out the lasting session that nobody views and that was unused longest, if there are too many.
+/// If there are too many lasting sessions, removes the one not in use that was unused longest.
 fn make_room(entries: &mut HashMap<SessionKey, Entry>, new: &SessionKey) -> Option<Entry> {
     if entries.len() < LIMIT || entries.keys().filter(|key| key.lasts()).count() < LIMIT {
         return None;
@@ -334,7 +337,7 @@ fn make_room(entries: &mut HashMap<SessionKey, Entry>, new: &SessionKey) -> Opti
     oldest.and_then(|key| entries.remove(&key))
 }
 
-/// Whether the catalog has another list for hosts that declare what the server was told.
+/// Whether the catalog has another list for hosts with the declaration that the server got.
 fn differs(base: &Snapshot, server: &ServerName, offer: &Offer, told: &Declaration) -> bool {
     base.catalog.get(server).is_none_or(|entry| !entry.offer_for(told).0.lists_same(offer))
 }
@@ -350,8 +353,8 @@ fn overlaid(base: &Snapshot, overlay: &Overlay) -> Snapshot {
     base.followed_by(Arc::new(catalog), Arc::clone(&base.layout), base.settled)
 }
 
-/// Keeps the catalogs of sessions up to date, and ends sessions that nobody uses. Each event is handled in another thread than the
-/// event loop: it takes the longer, the longer the lists of servers are.
+/// Keeps the catalogs of sessions up to date, and ends unused sessions. Each event is handled in another
+/// thread, because long lists take time.
 async fn look_after(
     sessions: Weak<Sessions>,
     mut base: watch::Receiver<Snapshot>,

@@ -1,4 +1,4 @@
-//! Turns the command line and environment variables into what commands work with: no other module reads them.
+//! Turns the command line and environment variables into the inputs of commands: no other module reads them.
 
 mod named_variables;
 mod process_variables;
@@ -34,7 +34,7 @@ pub use named_variables::{Variables, variables};
 pub use process_variables::ProcessVariables;
 pub use program::{built, note_program, program};
 
-/// Where the configuration comes from; each reload reads it anew.
+/// The source of the configuration; each reload reads it again.
 #[derive(Debug, Clone)]
 pub struct Source {
     explicit: Option<PathBuf>,
@@ -44,20 +44,21 @@ pub struct Source {
     audit: Option<PathBuf>,
     pub paths: Paths,
     variables: ProcessVariables,
-    /// The environment and the folder that servers get, if not those of this process.
+    /// The environment and the folder for servers, if they differ from this process's.
     origin: Option<Origin>,
-    /// Why this process serves by itself although there should be a daemon.
+    /// The reason why this process serves alone although there should be a daemon.
     no_daemon: Option<NoDaemon>,
-    /// Hosts are other processes than the one that started this: its environment tells nothing of them.
+    /// Whether hosts may run elsewhere than the process that started this one: then its environment says
+    /// nothing about them.
     far_hosts: bool,
 }
 
-/// Why a window is served without the daemon.
+/// The reason why a window is served without the daemon.
 #[derive(Debug, Clone)]
 enum NoDaemon {
-    /// There can be none.
+    /// No daemon is possible.
     Trouble(String),
-    /// It is observed for itself.
+    /// The window is observed separately.
     Observed(String),
 }
 
@@ -66,7 +67,7 @@ impl Source {
         Self::of(explicit, ProcessVariables::own(), current_folder())
     }
 
-    /// For these environment variables and this folder.
+    /// A source with these environment variables and this folder.
     fn of(explicit: Option<PathBuf>, variables: ProcessVariables, start: PathBuf) -> Self {
         let paths = Paths::detect(&|name| variables.get(name), start);
         Self {
@@ -81,13 +82,13 @@ impl Source {
         }
     }
 
-    /// For a window at a daemon: servers start with the environment and in the folder of the window.
+    /// A source for a window at a daemon: servers start with the window's environment, in its folder.
     pub fn of_window(explicit: Option<PathBuf>, variables: ProcessVariables, start: PathBuf) -> Self {
         let origin = Origin::new(inherited(variables.all()), start.clone());
         Self { origin: Some(origin), ..Self::of(explicit, variables, start) }
     }
 
-    /// Shows users why this process serves by itself: a problem.
+    /// Notes a problem because of which this process serves alone; users see it.
     #[must_use]
     pub fn without_daemon(self, reason: String) -> Self {
         Self { no_daemon: Some(NoDaemon::Trouble(reason)), ..self }
@@ -99,13 +100,13 @@ impl Source {
         Self { no_daemon: Some(NoDaemon::Observed(reason)), ..self }
     }
 
-    /// Hosts connect over the network.
+    /// Notes that hosts connect over the network.
     #[must_use]
     pub fn with_far_hosts(self) -> Self {
         Self { far_hosts: true, ..self }
     }
 
-    /// Why this process serves by itself although there should be a daemon.
+    /// The reason why this process serves alone although there should be a daemon.
     pub fn no_daemon(&self) -> Option<&str> {
         match self.no_daemon.as_ref()? {
             NoDaemon::Trouble(reason) | NoDaemon::Observed(reason) => Some(reason),
@@ -124,7 +125,7 @@ impl Source {
         Ok(Self { host: Some(name), ..self })
     }
 
-    /// Adds remotes at these addresses. Without any, those in `PLUGBAY_REMOTE` count.
+    /// Adds remotes at these addresses. Without any, those in `PLUGBAY_REMOTE` are used.
     #[must_use]
     pub fn with_remotes(self, remotes: &[String]) -> Self {
         if remotes.is_empty() {
@@ -134,7 +135,7 @@ impl Source {
         Self { variables, ..self }
     }
 
-    /// The remotes that the command line or the environment names, without secrets.
+    /// The remotes from the command line or the environment, without secrets.
     pub fn remotes(&self) -> Vec<String> {
         let urls = self.variables.text(config::REMOTE).unwrap_or_default();
         urls.split_whitespace().map(config::origin).collect()
@@ -145,7 +146,7 @@ impl Source {
         self.host.clone()
     }
 
-    /// The environment variables that the configuration is read with.
+    /// The environment variables with which the configuration is read.
     pub fn variables(&self) -> ProcessVariables {
         self.variables.clone()
     }
@@ -161,7 +162,7 @@ impl Source {
         self.explicit.as_ref().map(|file| self.paths.start.join(file))
     }
 
-    /// Reads every configuration file and leaves variables as they are written, so that no secret is shown.
+    /// Reads every configuration file without expanding variables, so that no secret is shown.
     pub fn load_unexpanded(&self) -> Settings {
         let unexpanded = |name: &str| match name {
             name if name == config::REMOTE || Profiles::default().variables().any(|one| one == name) => {
@@ -177,7 +178,7 @@ impl Source {
         self.load_noting(&|_| {})
     }
 
-    /// Reads every configuration file, and tells with which values of the window it was read.
+    /// Reads every configuration file. Also returns the values of the window's variables that it used.
     pub fn load_with_values(&self) -> (Settings, BTreeMap<String, Option<String>>) {
         let names = RefCell::new(BTreeSet::new());
         let settings = self.load_noting(&|name| _ = names.borrow_mut().insert(name.to_owned()));
@@ -218,13 +219,13 @@ impl Source {
         config::preview(changed, &self.paths, &|name| self.variables.text(name))
     }
 
-    /// The entries of all configuration files that count, as they are written.
+    /// The effective entries of all configuration files, as written.
     pub fn entries(&self) -> Vec<WrittenEntry> {
         config::entries(self.explicit.as_deref(), &self.paths)
     }
 }
 
-/// The columns of the output, if the user sets them.
+/// The width of the output, if the user sets it.
 pub fn columns() -> Option<usize> {
     env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
@@ -237,13 +238,13 @@ fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The folders of Claude Code's project and of its user's settings, as its hooks get them in environment variables.
+/// The folders of Claude Code's project and user settings, which its hooks get in environment variables.
 pub fn claude_code() -> (Option<PathBuf>, Option<PathBuf>) {
     let user = absolute("CLAUDE_CONFIG_DIR").or_else(|| Some(home()?.join(".claude")));
     (absolute("CLAUDE_PROJECT_DIR"), user)
 }
 
-/// Where hosts keep their files; `None` without a home folder.
+/// The places of hosts' files; `None` without a home folder.
 pub fn host_places(project: &Path) -> Option<known::Places> {
     let mut places = known::Places::new(home()?);
     places.config = absolute("XDG_CONFIG_HOME").unwrap_or(places.config);
@@ -259,7 +260,7 @@ pub fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }
 
-/// The folders that the user has moved: a host may start plugbay without these variables.
+/// The folders that the user has moved by variables, because a host may start plugbay without these.
 pub fn moved_folders() -> BTreeMap<String, String> {
     let names = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
     let moved =
@@ -276,7 +277,8 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The path under which users know this executable: that on the search path, which outlives an update, if it leads here.
+/// The path by which users know this executable: the one on the search path, if it leads here, because it
+/// survives updates.
 pub fn own_program(executable: &Path) -> PathBuf {
     let real = executable.canonicalize().ok();
     let name = executable.file_name().and_then(|name| name.to_str());
@@ -322,7 +324,7 @@ fn login_places(variables: &ProcessVariables, start: &Path) -> Option<LoginPlace
     Some(LoginPlaces { folder: paths.state_folder?.join("auth"), mcp_remote, bus })
 }
 
-/// Programs that open an address in the user's browser, the best first. None: there is no screen to show it on.
+/// Programs that open an address in the user's browser, the best first. Empty if there is no screen.
 pub fn browsers() -> Vec<Vec<String>> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let chosen = env::var("BROWSER").unwrap_or_default();
@@ -340,7 +342,7 @@ pub fn browsers() -> Vec<Vec<String>> {
     browsers
 }
 
-/// Which signals the standard variables of OpenTelemetry turn on; `None` for none.
+/// The signals that OpenTelemetry's standard variables turn on; `None` if none.
 pub fn otlp() -> Option<OtlpSettings> {
     let set = |name: &str| env::var(name).is_ok_and(|value| !value.trim().is_empty());
     let is = |name: &str, wanted: &str| env::var(name).is_ok_and(|value| value.trim() == wanted);
@@ -364,7 +366,7 @@ pub fn otlp() -> Option<OtlpSettings> {
     on.then_some(settings)
 }
 
-/// Whether `plugbay serve` may use a daemon, as far as the environment decides.
+/// Whether the environment allows `plugbay serve` to use a daemon.
 pub fn daemon_allowed() -> bool {
     !env::var("PLUGBAY_DAEMON").is_ok_and(|word| matches!(word.as_str(), "off" | "0" | "false" | "no"))
 }
@@ -379,13 +381,13 @@ pub fn daemon_idle() -> Option<std::time::Duration> {
     parsed.ok()
 }
 
-/// How long a window serves by itself before it tries the daemon again, if the user sets it.
+/// How long a window is served alone before the daemon is tried again, if the user sets it.
 pub fn daemon_return() -> Option<std::time::Duration> {
     config::parse_duration(&env::var("PLUGBAY_DAEMON_RETURN").ok()?).ok()
 }
 
-/// The variables of the daemon's own process: folders, proxies and certificates, but no secret of the window that
-/// starts it.
+/// The variables for the daemon's own process: folders, proxies and certificates, but no secret of the window
+/// that starts it.
 pub fn daemon_variables() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let own = ["PLUGBAY_BUILT", "PLUGBAY_DAEMON_IDLE", "RUST_BACKTRACE"];
     let wanted = |name: &std::ffi::OsStr, value: &std::ffi::OsStr| {
@@ -409,7 +411,7 @@ pub struct HttpFlags {
 pub struct Http {
     pub address: Address,
     pub access: Access,
-    /// Follows the store of named tokens, if there can be one.
+    /// Follows the store of named tokens, if there is one.
     pub follow: Option<Follow>,
     pub authorization: CallerAuthorization,
 }

@@ -1,7 +1,7 @@
-//! The shapes of results on disk, beside the cache of offers and by the same rules.
+//! The shapes of results on disk, next to the cache of offers and with the same rules.
 //!
-//! One file per launch identity, replaced as a whole under a lock. A file of a newer plugbay is left alone; one that cannot be
-//! parsed is moved aside. It has names of fields and types, and no value.
+//! There is one file per launch identity, replaced as a whole under a lock. A file of a newer plugbay is left
+//! alone; one that cannot be parsed is moved aside. It contains names of fields and types, but no values.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 const LOCK: &str = ".lock";
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The shapes that a gateway learns, and where they are kept.
+/// The shapes that a gateway learns, with their files.
 #[derive(Debug)]
 pub struct Shapes {
     pub learned: Arc<LearnedShapes>,
@@ -33,7 +33,7 @@ pub struct Shapes {
 /// The file of each server.
 #[derive(Debug)]
 struct Files {
-    /// `None`: no folder is known, so nothing is kept.
+    /// `None` if no folder is known: then nothing is saved.
     folder: Option<PathBuf>,
     /// The launch identity of each server that can be started. A std mutex: held for a look-up.
     identities: Mutex<BTreeMap<ServerName, String>>,
@@ -55,7 +55,7 @@ impl Shapes {
         Self { learned: Arc::new(LearnedShapes::new(Box::new(load))), files }
     }
 
-    /// Takes a new set of servers. Shapes of those that are gone, or another program now, are forgotten.
+    /// Applies a new set of servers. Shapes are forgotten if their server is gone or now another program.
     pub fn configure<'a>(&self, servers: impl Iterator<Item = (&'a ServerName, &'a Option<String>)>) {
         let servers = servers.filter_map(|(name, identity)| Some((name.clone(), identity.clone()?)));
         let next: BTreeMap<ServerName, String> = servers.collect();
@@ -66,7 +66,7 @@ impl Shapes {
         }
     }
 
-    /// Adds what is new to the files, which other processes may have changed.
+    /// Adds new shapes to the files, which other processes may have changed.
     pub fn save(&self) {
         for (server, new) in self.learned.take_changed() {
             let Some(path) = self.files.path(&server).filter(|_| !new.is_empty()) else { continue };
@@ -109,7 +109,7 @@ fn read(path: &Path) -> Stored {
     }
 }
 
-/// What a file has.
+/// The content of a file.
 enum Kept {
     /// A newer plugbay has written it.
     Newer,

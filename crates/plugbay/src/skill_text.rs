@@ -1,15 +1,15 @@
-//! The text of plugbay's skill: as Claude Code gets it, and as others do.
+//! The text of plugbay's skill, for Claude Code and for other hosts.
 
-/// With the names that Claude Code has for our tools.
+/// The skill with Claude Code's names for plugbay's tools.
 pub const SKILL: &str = include_str!("../assets/SKILL.md");
 
-/// The skill as hosts get it over MCP: with those fields only that Agent Skills has. Tools have other names in each host, so
-/// none is allowed in advance.
+/// The skill as served over MCP, with only the fields of Agent Skills. It allows no tools in advance, because
+/// their names differ between hosts.
 pub fn served() -> String {
     with_fields(&["name: ", "description: "], &[("license", env!("CARGO_PKG_LICENSE"))])
 }
 
-/// The skill with these of its fields, and others.
+/// The skill with these of its fields, and these added ones.
 pub fn with_fields(kept: &[&str], added: &[(&str, &str)]) -> String {
     let mut parts = SKILL.splitn(3, "---\n");
     let (fields, body) = (parts.nth(1).unwrap_or_default(), parts.next().unwrap_or_default());

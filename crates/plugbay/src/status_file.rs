@@ -40,18 +40,18 @@ pub struct GatewayStatus {
     pub folder: String,
     /// The configuration file that its command line names, if it names one.
     pub config: Option<String>,
-    /// Why it runs its servers itself although the daemon could.
+    /// The reason why it runs its servers itself although the daemon could.
     #[serde(default, rename = "withoutDaemon", skip_serializing_if = "Option::is_none")]
     pub without_daemon: Option<String>,
-    /// The remotes that the command line or the environment names, without secrets.
+    /// The remotes from the command line or the environment, without secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remotes: Vec<String>,
-    /// The profile that the command line gives every host.
+    /// The profile that the command line sets for every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     pub hosts: Vec<HostGroup>,
     pub servers: Vec<ServerStatus>,
-    /// What is wrong with its configuration. Absent in the files of older versions.
+    /// Problems of its configuration. Absent in the files of older versions.
     #[serde(default)]
     pub problems: Vec<Problem>,
 }
@@ -63,7 +63,7 @@ pub enum Transport {
     Http {
         address: String,
     },
-    /// Windows, through their bridges to the daemon.
+    /// Windows, which connect through their bridges to the daemon.
     Daemon,
 }
 
@@ -80,33 +80,34 @@ pub struct HostGroup {
 pub struct ServerStatus {
     pub name: String,
     pub state: ServerState,
-    /// How many tools it has, by the cache if it does not run; absent if it has never listed them.
+    /// The number of its tools, from the cache if it is not running; absent if it has never listed them.
     pub tools: Option<usize>,
     pub pid: Option<i32>,
-    /// Who shares it, and why. Absent in the files of older versions, and for a server that cannot be started.
+    /// Its scope, with the reason. Absent in the files of older versions, and for a server that cannot be
+    /// started.
     #[serde(default)]
     pub scope: Option<Scope>,
     #[serde(default)]
     pub why: Option<String>,
-    /// How many processes of it run for the gateway: the one that it shares, or those of its sessions.
+    /// How many processes of it run for the gateway: the shared one, or those of its sessions.
     #[serde(default)]
     pub instances: usize,
     /// How many of them may run, if each session has its own.
     #[serde(default, rename = "instanceLimit", skip_serializing_if = "Option::is_none")]
     pub instance_limit: Option<usize>,
-    /// The folder that it runs for, if each has its own.
+    /// The folder that it runs for, if each folder has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// It is behind a URL, and so has no process here.
+    /// Whether it is behind a URL, and so has no process here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remote: bool,
-    /// Definitions with hidden characters, since it has listed them.
+    /// Definitions that had hidden characters when it last listed.
     #[serde(default, rename = "hiddenCharacters", skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
-    /// What plugbay leaves out of its lists, because they are too large.
+    /// Items that plugbay leaves out of its lists because they are too large.
     #[serde(default, rename = "leftOut", skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
-    /// Why it has failed, also while it is being started again.
+    /// The reason why it has failed, even while it is being restarted.
     #[serde(flatten)]
     pub trouble: Option<StartFailure>,
 }
@@ -129,12 +130,12 @@ impl GatewayStatus {
         }
     }
 
-    /// A gateway of the daemon whose windows have closed; it ends soon.
+    /// Whether this is a gateway of the daemon whose windows have closed; it ends soon.
     pub fn is_unused(&self) -> bool {
         self.transport == Transport::Daemon && self.hosts.is_empty()
     }
 
-    /// Whether a server or the configuration needs its user.
+    /// Whether a server or the configuration needs the user.
     pub fn has_failed(&self) -> bool {
         let failed = self.servers.iter().any(|server| server.trouble.is_some());
         !self.is_unused() && (failed || self.problems.iter().any(|problem| problem.urgent))
@@ -154,7 +155,7 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
         gateway.hosts = hosts.map(|(host, count)| HostGroup { host, count }).collect();
         let snapshot = snapshots.borrow_and_update().clone();
         gateway.problems.clone_from(&snapshot.layout.problems);
-        // With many tools it takes a while to count them.
+        // Counting many tools takes a while.
         let (statuses, scopes) = (app.statuses(), app.scopes());
         let Ok(servers) = spawn_blocking(move || servers(statuses, &scopes, &snapshot)).await else { return };
         gateway.servers = servers;
@@ -184,7 +185,7 @@ pub async fn keep(mut gateway: GatewayStatus, folder: Option<PathBuf>, app: &App
     }
 }
 
-/// The servers of a gateway as they are now.
+/// The current servers of a gateway.
 pub fn server_statuses(app: &App) -> Vec<ServerStatus> {
     let snapshot = app.snapshots().borrow().clone();
     servers(app.statuses(), &app.scopes(), &snapshot)

@@ -1,4 +1,4 @@
-//! Starts what operators see of a gateway, and serves its metrics.
+//! Starts the observers of a gateway for operators, and serves its metrics.
 
 use std::{str::FromStr, sync::Arc};
 
@@ -12,10 +12,10 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::error::CommandError;
 
-/// What the option `--metrics` means without an address.
+/// The value of `--metrics` without an address.
 pub const BESIDE: &str = "beside";
 
-/// Where metrics are served.
+/// The place where metrics are served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetricsPlace {
     /// Beside MCP, behind the token.
@@ -31,7 +31,7 @@ impl FromStr for MetricsPlace {
     }
 }
 
-/// The observers of a gateway. Without an exporter the gateway serves all the same, and says so.
+/// Starts the observers of a gateway. Without an exporter the gateway still runs, and logs the reason.
 pub fn start(metrics: bool, otlp: Option<OtlpSettings>) -> Arc<Telemetry> {
     let metrics = metrics.then(|| Arc::new(Metrics::default()));
     let otlp = otlp.and_then(|settings| match Otlp::start(settings) {
@@ -44,13 +44,14 @@ pub fn start(metrics: bool, otlp: Option<OtlpSettings>) -> Arc<Telemetry> {
     Arc::new(Telemetry::new(metrics, otlp))
 }
 
-/// The metrics for Prometheus, if any are kept.
+/// The metrics page for Prometheus, if metrics are kept.
 pub fn page(telemetry: &Telemetry) -> Option<MetricsPage> {
     let metrics = Arc::clone(telemetry.prometheus()?);
     Some(Arc::new(move || metrics.page()))
 }
 
-/// A server of which sessions have their own is in use if one of these runs.
+/// The state of a server for metrics. One of which sessions have their own instances is in use if one of
+/// these runs.
 pub fn gauge((name, status): (ServerName, Status), own: &[(ServerName, i32)]) -> ServerGauge {
     let of_sessions = own.iter().filter(|(server, _)| *server == name).map(|(_, pid)| *pid);
     let pids: Vec<i32> = status.pid.into_iter().chain(of_sessions).collect();
@@ -61,12 +62,12 @@ pub fn gauge((name, status): (ServerName, Status), own: &[(ServerName, i32)]) ->
     ServerGauge { name: name.to_string(), state: state.as_str(), pids }
 }
 
-/// Writes and sends what is left.
+/// Writes and sends the remaining data.
 pub async fn finish(telemetry: Arc<Telemetry>) {
     let _ = spawn_blocking(move || telemetry.finish()).await;
 }
 
-/// The metrics at an address of their own, until this is dropped.
+/// The metrics at a separate address, until this is dropped.
 pub struct Page {
     pub address: String,
     _serving: AbortOnDrop,
@@ -78,7 +79,7 @@ pub async fn serve_page(
     page: MetricsPage,
 ) -> Result<Page, CommandError> {
     let place = address.at("/metrics");
-    // On this machine metrics need no token. The names in `Host` are checked all the same.
+    // On this machine metrics need no token. The names in `Host` are still checked.
     let access = Access::new(address, allow_host, Vec::new(), &[]).map_err(|Unguarded| {
         CommandError::usage(format!("without a token, everyone who can reach {place} could read the metrics"))
             .hint("serve them beside MCP, behind the token: --metrics, without an address")
@@ -95,7 +96,7 @@ pub async fn serve_page(
     Ok(Page { address, _serving: AbortOnDrop(serving) })
 }
 
-/// Ends a task with its owner.
+/// A task that is aborted when this is dropped.
 pub struct AbortOnDrop(pub JoinHandle<()>);
 
 impl Drop for AbortOnDrop {

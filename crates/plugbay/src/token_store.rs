@@ -1,4 +1,4 @@
-//! The store of named tokens: a file that has their digests, never a token.
+//! The store of named tokens: a file with their digests, never the tokens themselves.
 //!
 //! A token is 256 random bits, so a plain SHA-256 of it cannot be reversed by guessing; a slow hash would only make
 //! each request slower.
@@ -24,23 +24,23 @@ use crate::{config::Paths, error::CommandError, files::own, watch::Watch};
 
 const FILE: &str = "tokens.json";
 const VERSION: u32 = 1;
-/// More than any store has.
+/// Size limit: more than any store needs.
 const LARGEST: u64 = 16 * 1024 * 1024;
-/// Another command changes the store within a moment.
+/// How long to wait for the lock: another command needs it only for a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// Tokens begin so, which lets scanners for secrets find them.
+/// The prefix of tokens, by which secret scanners find them.
 const PREFIX: &str = "pb_";
 const LONGEST_NAME: usize = 64;
-/// A change that the system did not tell is noticed after this time.
+/// How often the store is checked anyway, for changes that the system did not report.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// A token as the store has it.
+/// A token in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredToken {
     pub name: String,
     /// SHA-256 of the token, in hexadecimal digits.
     pub digest: String,
-    /// The tools that it is for; absent for all.
+    /// The tools that it allows; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Seconds since 1970.
@@ -54,17 +54,17 @@ pub struct StoredToken {
 #[derive(Serialize, Deserialize)]
 struct Content {
     version: u32,
-    /// Random: with it no holder of a token can compute what its sessions are bound to.
+    /// A random key, without which the holder of a token cannot compute the owner of its sessions.
     key: String,
     tokens: Vec<StoredToken>,
 }
 
-/// The store of the user.
+/// The path of the user's store.
 pub fn usual(paths: &Paths) -> Option<PathBuf> {
     Some(paths.state_folder.as_ref()?.join(FILE))
 }
 
-/// A store in a file, which need not exist.
+/// A store in a file, which may not exist yet.
 #[derive(Debug, Clone)]
 pub struct TokenStore(pub PathBuf);
 
@@ -73,7 +73,7 @@ impl TokenStore {
         Ok(self.read()?.map(|content| content.tokens).unwrap_or_default())
     }
 
-    /// Adds a token, and returns it: nobody can ever see it again.
+    /// Adds a token and returns it; it cannot be shown again.
     pub fn create(&self, token: StoredToken) -> Result<String, CommandError> {
         check_name(&token.name)?;
         let secret = format!("{PREFIX}{}", BASE64.encode(random()?));
@@ -103,7 +103,8 @@ impl TokenStore {
         })
     }
 
-    /// A secret of this store: what callers with access tokens are bound to. The store is made if there is none.
+    /// A secret of this store, from which the owners of callers with access tokens are computed. Creates the
+    /// store if needed.
     pub fn caller_key(&self) -> Result<[u8; 32], CommandError> {
         let key = |content: Content| Sha256::digest(format!("plugbay access token {}", content.key)).into();
         if let Some(content) = self.read()? {
@@ -114,7 +115,7 @@ impl TokenStore {
         self.read()?.map(key).ok_or_else(missing)
     }
 
-    /// Changes the store under a lock, so that two commands do not lose each other's change.
+    /// Changes the store under a lock, so that no change of another command is lost.
     fn change(
         &self,
         change: impl FnOnce(&mut Vec<StoredToken>) -> Result<(), CommandError>,
@@ -146,7 +147,7 @@ impl TokenStore {
         Ok(Some(content))
     }
 
-    /// The tokens as a gateway compares them.
+    /// The tokens in the form in which a gateway compares them.
     fn named(&self) -> Result<Vec<NamedToken>, CommandError> {
         let Some(Content { key, tokens, .. }) = self.read()? else { return Ok(Vec::new()) };
         tokens.iter().map(|token| self.resolved(&key, token)).collect()
@@ -168,7 +169,7 @@ impl TokenStore {
     }
 }
 
-/// Follows the store while a gateway runs.
+/// Follows the store for a running gateway.
 #[derive(Debug)]
 pub struct Follow {
     store: TokenStore,
@@ -186,7 +187,7 @@ impl Follow {
         self.tokens.subscribe()
     }
 
-    /// Reads the store after each change. A store that cannot be read leaves the tokens as they were.
+    /// Reads the store after each change. If it cannot be read, the tokens stay as they were.
     pub async fn run(self) {
         let files = [self.store.0.clone()];
         let mut watch = Watch::new(&files, &[]);

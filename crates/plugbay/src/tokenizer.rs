@@ -1,6 +1,6 @@
 //! Counts tokens with o200k, the vocabulary that published measurements use.
 //!
-//! It takes a third of a second and some 50 MB to unpack, so only commands that show counts come here.
+//! Unpacking it takes a third of a second and some 50 MB, so only commands that show counts use it.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ pub fn count(text: &str) -> usize {
     tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len()
 }
 
-/// Unpacks the vocabulary behind, for a command that has something else to wait for.
+/// Unpacks the vocabulary in the background, for a command that must wait for something else anyway.
 pub fn prepare() {
     thread::spawn(tiktoken_rs::o200k_base_singleton);
 }
@@ -17,7 +17,7 @@ pub fn prepare() {
 mod tests {
     use super::*;
 
-    /// The examples of a public cookbook that tell o200k from its predecessors.
+    /// Examples from a public cookbook that distinguish o200k from its predecessors.
     #[test]
     fn counts_as_published() {
         let counts = ["antidisestablishmentarianism", "2 + 2 = 4", "お誕生日おめでとう", ""].map(count);

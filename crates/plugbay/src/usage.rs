@@ -1,4 +1,4 @@
-//! Which tools a project uses most, saved on disk, so that every mode can list them.
+//! The tools that a project uses most, saved on disk, so that every mode can list them.
 
 use std::{
     collections::BTreeMap,
@@ -20,20 +20,20 @@ use crate::{
     search_memory::MemoryFile,
 };
 
-/// The score of one use; with each later conversation it counts a tenth less.
+/// The score of one use. Each later conversation reduces it by a tenth.
 const USE: u32 = 100;
-/// After this time, uses belong to another conversation.
+/// After this time without a call, uses belong to a new conversation.
 const CONVERSATION: Duration = Duration::from_secs(3600);
-/// A lower score is not kept.
+/// Scores below this are dropped.
 const FORGOTTEN: u32 = 10;
 
-/// Server → its own name of a tool → how much it was used, the latest most.
+/// Maps each server and its own name of a tool to a score, in which recent uses count most.
 type Scores = BTreeMap<String, BTreeMap<String, u32>>;
 
 /// The uses of tools in one project.
 #[derive(Debug)]
 pub struct Usage {
-    /// Absent where there is no cache folder.
+    /// Absent if there is no cache folder.
     file: Option<PathBuf>,
     pub counts: Arc<UsageCounts>,
     pub search_memory: MemoryFile,
@@ -49,7 +49,7 @@ impl Usage {
         Self { file, counts: Arc::default(), search_memory, aged: Mutex::default() }
     }
 
-    /// Returns the most used tools for a conversation that begins.
+    /// The most used tools, for a new conversation.
     pub fn learned(
         self: Arc<Self>,
         snapshots: watch::Receiver<Snapshot>,
@@ -63,7 +63,7 @@ impl Usage {
         })
     }
 
-    /// The most used of the allowed tools, at most this many.
+    /// The most used of the allowed tools, up to this number.
     pub fn favourites(&self, most: usize, may: impl Fn(&ServerName, &str) -> bool) -> Learned {
         if most == 0 {
             return Learned::new();
@@ -84,7 +84,8 @@ impl Usage {
         favourites
     }
 
-    /// Adds the counts to the file, which other gateways of the project may have changed; and saves what searches led to.
+    /// Adds the counts to the file, which other gateways of the project may have changed. Also saves what
+    /// searches led to.
     pub fn save(&self) {
         self.search_memory.save();
         let used = self.counts.take();
@@ -106,7 +107,7 @@ impl Usage {
         }
     }
 
-    /// Whether another conversation has begun since the last call.
+    /// Whether a new conversation has begun since the last call.
     fn is_another_conversation(&self) -> bool {
         let mut aged = self.aged.lock().unwrap_or_else(PoisonError::into_inner);
         let another = aged.is_none_or(|at| at.elapsed() >= CONVERSATION);
@@ -127,8 +128,8 @@ fn age(scores: &mut Scores) {
     scores.retain(|_, tools| !tools.is_empty());
 }
 
-/// Without scores if the file cannot be read. One that cannot be parsed is moved aside and logged: it is never
-/// overwritten.
+/// The saved scores; none if the file cannot be read. A file that cannot be parsed is moved aside and logged,
+/// and never overwritten.
 fn scores(file: Option<&Path>) -> Scores {
     let Some((file, text)) = file.and_then(|file| Some((file, files::read_own(file).ok()?))) else {
         return Scores::new();

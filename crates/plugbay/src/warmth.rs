@@ -1,4 +1,5 @@
-//! Which servers start before anybody uses them: their settings, and when their lists were last confirmed.
+//! Decides which servers start before anybody uses them, by their settings and by when their lists were last
+//! confirmed.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +35,7 @@ impl Confirmations {
 
     fn remembered(&self, server: &ServerName, now: u64) -> Remembered {
         match self.of(server) {
-            // A time in the future is no time: the clock was set back.
+            // A time in the future does not count: the clock was set back.
             Some(at) if at > now => Remembered::List { age: Duration::MAX },
             Some(at) => Remembered::List { age: Duration::from_secs(now - at) },
             None => Remembered::Nothing,
@@ -46,7 +47,7 @@ impl Confirmations {
     }
 }
 
-/// The settings of all servers about their warmth.
+/// The `warm` settings of all servers.
 #[derive(Debug)]
 pub struct Warmth {
     // A std mutex: held for one look, never across an await.
@@ -59,7 +60,7 @@ impl Warmth {
         Self { policies: Mutex::new(policies(settings)), confirmations }
     }
 
-    /// Takes new settings; returns the servers whose setting has changed.
+    /// Applies new settings; returns the servers whose setting has changed.
     pub fn replace(&self, settings: &Settings) -> Vec<ServerName> {
         let next = policies(settings);
         let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +70,7 @@ impl Warmth {
         changed
     }
 
-    /// How urgently a server starts without being used; `None`: it waits for its first use.
+    /// The priority with which an unused server starts; `None`: it waits for its first use.
     pub fn start_of(&self, server: &ServerName, snapshot: &Snapshot) -> Option<Priority> {
         let remembered = self.confirmations.remembered(server, clock::now());
         let starts = self.policy(server).starts(remembered, snapshot.promises_warmth(server));
@@ -77,7 +78,7 @@ impl Warmth {
         starts.then_some(if awaited { Priority::Listed } else { Priority::Behind })
     }
 
-    /// Whether a server that has not been used for long lists again, so that its list stays fresh.
+    /// Whether a long unused server must list again, so that its list stays fresh.
     pub fn is_stale(&self, server: &ServerName) -> bool {
         let stale = |remembered| matches!(remembered, Remembered::List { age } if age >= FRESH_FOR);
         self.policy(server) == Warm::Fresh && stale(self.confirmations.remembered(server, clock::now()))

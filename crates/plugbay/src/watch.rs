@@ -9,27 +9,27 @@ use std::{
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::ModifyKind};
 use tokio::{sync::mpsc, time::timeout};
 
-/// Editors write a file in several steps: wait until no event has come for this time.
+/// Editors write a file in several steps, so wait until no event has come for this time.
 const STILL: Duration = Duration::from_millis(100);
 /// A file that keeps changing is read after this time.
 const RESTLESS: Duration = Duration::from_secs(2);
 
-/// Watches folders rather than files, because most editors replace a file instead of writing to it.
+/// Watches the folders of files, because most editors replace a file instead of writing to it.
 pub struct Watch {
-    /// `None` where the system cannot watch: then a change needs a restart.
+    /// `None` if the system cannot watch: then a change needs a restart.
     watcher: Option<RecommendedWatcher>,
     watched: BTreeSet<PathBuf>,
     files: BTreeSet<PathBuf>,
-    /// Files that appear or disappear in these count as well.
+    /// Folders in which files that appear or disappear also matter.
     folders: BTreeSet<PathBuf>,
-    /// Folders that do not exist yet and lead to a file: when they appear, so may the file.
+    /// Folders that do not exist yet and lead to a file: if they appear, so may the file.
     awaited: BTreeSet<PathBuf>,
     events: mpsc::UnboundedReceiver<Touch>,
 }
 
 struct Touch {
     path: PathBuf,
-    /// The file was created, removed or renamed, rather than changed.
+    /// Whether the file was created, removed or renamed, instead of changed.
     came_or_went: bool,
 }
 
@@ -69,15 +69,15 @@ impl Watch {
         watch
     }
 
-    /// Watches these files, also those that do not exist yet, and these folders. Returns whether it watches new
-    /// folders: a change in them before this call was not noticed.
+    /// Watches these files, including those that do not exist yet, and these folders. Returns whether it
+    /// watches new folders: changes in them before this call were not noticed.
     pub fn follow(&mut self, files: &[PathBuf], folders: &[PathBuf]) -> bool {
-        // The targets of links count as well: people keep such files in a repository.
+        // The targets of links are watched too: people keep such files in a repository.
         let targets = files.iter().filter_map(|file| file.canonicalize().ok());
         self.files = files.iter().cloned().chain(targets).collect();
         self.folders = folders.iter().cloned().collect();
         let Some(watcher) = &mut self.watcher else { return false };
-        // The system no longer watches a folder that was removed; it may come back.
+        // The system no longer watches a removed folder, which may come back.
         self.watched.retain(|folder| folder.is_dir());
         let before = self.watched.len();
         self.awaited.clear();
@@ -93,7 +93,7 @@ impl Watch {
         self.watched.len() > before
     }
 
-    /// Waits until one of the files has changed, and then until it is still.
+    /// Waits until one of the files has changed, and then until no more changes come.
     pub async fn changed(&mut self) {
         self.touched().await;
         let restless = async { while timeout(STILL, self.touched()).await.is_ok() {} };
@@ -117,7 +117,7 @@ impl Watch {
     }
 }
 
-/// The folder itself, or else the nearest above it that exists.
+/// The folder itself, or the nearest existing one above it.
 fn nearest_existing(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| folder.is_dir())
 }

@@ -1,4 +1,4 @@
-//! Answers that are no JSON, not what was asked for, or more than one.
+//! Answers that are not JSON, do not match the request, or come more than once.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
 ];
 
-/// Answers over 512 bytes that no strict parser accepts; `PAD` makes them long.
+/// Answers that no strict parser accepts. `PAD` makes them longer than 512 bytes.
 const BROKEN: [&str; 24] = [
     r#"{"jsonrpc":"2.0","id":%ID%,"result":{"content":[],"a":NaN,"p":"PAD"}}"#,
     r#"{"jsonrpc":"2.0","id":%ID%,"result":{"content":[],"a":Infinity,"p":"PAD"}}"#,
@@ -88,7 +88,7 @@ fn broken_answers(trial: &Trial) -> Outcome {
         std::fs::write(folder.join("raw.answer"), text).expect("an answer");
         note(&mut outcome, number, &call(&host, "s__raw"));
     }
-    // A message that the host cannot read has no id, so it would be missed above.
+    // A message that the host cannot parse has no id, so the check above would miss it.
     for message in host.messages() {
         let sound = serde_json::from_str::<Value>(message.text()).is_ok();
         outcome.check(sound, || format!("a line that is no JSON reached the host: {message:?}"));
@@ -98,7 +98,7 @@ fn broken_answers(trial: &Trial) -> Outcome {
     outcome.figure(format!("{} broken answers", BROKEN.len()))
 }
 
-/// Calls a tool; its answer, or a line that nobody can read.
+/// Calls a tool. Returns its answer, or a line that cannot be parsed.
 fn call(host: &Host, tool: &str) -> String {
     let id = host.start_call(tool, "{}").to_string();
     let unread = |text: &str| serde_json::from_str::<Value>(text).is_err();
@@ -203,7 +203,7 @@ fn wrong_id_kind(trial: &Trial) -> Outcome {
     let start = Instant::now();
     host.call("s__raw", "{}");
     let (took, mut outcome) = (start.elapsed(), Outcome::default());
-    // The deadline of the call is far away: it ended because of the answer.
+    // The deadline of the call is far away, so the call ended because of the answer.
     outcome.check(took < Duration::from_secs(60), || format!("the call ended after {took:?}"));
     outcome.check_time(trial, took, Duration::from_millis(500), || format!("the call ended after {took:?}"));
     outcome.figure(format!("ended after {}", milliseconds(took)))

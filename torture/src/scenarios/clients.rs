@@ -1,4 +1,4 @@
-//! Hosts over HTTP that read slowly, or send half a request and nothing more.
+//! Hosts over HTTP that read slowly, or send only half a request.
 
 use std::{io::Write, net::TcpStream, time::Duration};
 
@@ -31,7 +31,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
 ];
 
-/// The waits of another caller before `work` and while it lasts.
+/// Compares the waits of another caller before and during `work`.
 fn compare(trial: &Trial, gateway: &HttpGateway, work: impl FnOnce() -> String) -> Outcome {
     let time = if trial.quick { 600 } else { 3000 };
     let calm = beside(Neighbour::over_http(gateway), || rest(time)).0;
@@ -64,7 +64,7 @@ fn slow_readers(trial: &Trial) -> Outcome {
             host.post(&http::modern("tools/call", "s__big"), &body);
             readers.push(host);
         }
-        // From here on the gateway has their answers, and can write no more of them.
+        // From here on the gateway has their answers, but can write no more of them.
         readers.iter_mut().for_each(HttpHost::begins);
         format!("{count} slow readers")
     })

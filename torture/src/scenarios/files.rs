@@ -1,4 +1,4 @@
-//! Odd files in the place of ours: plugbay serves, says so, and overwrites nothing good.
+//! Odd files in place of plugbay's own: plugbay serves, reports them, and overwrites nothing good.
 
 use std::{
     fs,
@@ -58,7 +58,7 @@ fn config(workspace: &Workspace) -> Config {
     trial::config(workspace, &[("s", Script::friendly().set("instructions", r#""some words""#))])
 }
 
-/// Fills the cache, and returns its files.
+/// Fills the cache and returns its files.
 fn warm(trial: &Trial, workspace: &Workspace) -> Vec<PathBuf> {
     trial.open(workspace, &config(workspace), &["s__echo", "fast__echo"]).finish();
     cached(workspace)
@@ -69,7 +69,7 @@ fn cached(workspace: &Workspace) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect()
 }
 
-/// Opens the gateway and lists; how long that took.
+/// Opens the gateway and lists the tools. Returns also how long that took.
 fn start(trial: &Trial, workspace: &Workspace) -> (Host, Duration) {
     let begun = Instant::now();
     let host = trial.open(workspace, &config(workspace), &["s__echo", "fast__echo"]);
@@ -124,7 +124,7 @@ fn corrupt_files(trial: &Trial) -> Outcome {
     let host = trial.open(&workspace, &config, &["s__echo", "fast__echo"]);
     host.call("s__echo", "{}").content_text();
     let mut told = host.finish().stderr;
-    // These commands read the other files, and would write them.
+    // These commands read the other files, and would also write them.
     told += &trial.command(&workspace, &["token", "create", "two"]);
     told += &trial.command(&workspace, &["approve", "--yes", "project/plugbay.jsonc"]);
     let present: Vec<String> = FOLDERS
@@ -148,10 +148,10 @@ fn corrupt_files(trial: &Trial) -> Outcome {
     outcome.figure(format!("{} files, {kept} kept aside", files.len()))
 }
 
-/// The folders of plugbay in a workspace.
+/// The folders in a workspace that are plugbay's own.
 const FOLDERS: [&str; 5] = ["cache", "state", "run", "data", "config"];
 
-/// Creates a token and approves a project, for the files that keep them.
+/// Creates a token and approves a project, so that the files for both exist.
 fn make_state(trial: &Trial, workspace: &Workspace) {
     make_project(workspace);
     trial.command(workspace, &["token", "create", "one"]);
@@ -237,7 +237,7 @@ fn file_modes(trial: &Trial) -> Outcome {
         command.current_dir(workspace.path()).env_clear().envs(workspace.environment());
         command
     };
-    // The usual umask made these folders: what is below them is of plugbay.
+    // These folders were made with the usual umask; everything below them is made by plugbay.
     let before: Vec<PathBuf> = FOLDERS.iter().flat_map(|folder| entries(&workspace, folder)).collect();
     make_project(&workspace);
     for words in ["token create one", "approve --yes project/plugbay.jsonc"] {
@@ -245,7 +245,7 @@ fn file_modes(trial: &Trial) -> Outcome {
         assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
     }
     let mut found = Vec::new();
-    // One gateway of its own, and one in the daemon.
+    // Once with a separate gateway, and once with the daemon's.
     for daemon in ["off", "on"] {
         let host = Host::spawn(open("serve").env("PLUGBAY_DAEMON", daemon));
         host.initialize();
@@ -273,7 +273,7 @@ fn file_modes(trial: &Trial) -> Outcome {
     outcome.figure(format!("{} files, folders and sockets", found.len()))
 }
 
-/// A folder of the workspace with everything below it, sockets and links included.
+/// A folder of the workspace and everything below it, including sockets and links.
 fn entries(workspace: &Workspace, folder: &str) -> Vec<PathBuf> {
     let mut found = vec![workspace.path().join(folder)];
     let mut at = 0;
@@ -319,7 +319,7 @@ fn disk_full(trial: &Trial) -> Outcome {
     }
     outcome.check(mentions(&host.stderr(), &["cache"]), || "nothing was said".to_owned());
     fs::remove_file(&ballast).expect("room");
-    // Another list is another write: there is room for it.
+    // A new list causes a new write, and now there is room for it.
     workspace.write_script("s", &Script::friendly().tool("later", r#"{"echo":true}"#));
     workspace.server_process("s").signal(plugbay_testkit::Signal::KILL);
     plugbay_testkit::wait_until("the server to be back", plugbay_testkit::DEADLINE, || {

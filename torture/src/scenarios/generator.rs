@@ -1,4 +1,4 @@
-//! Generated requests of a host: what they are made of, and how the search for the worst one goes on.
+//! Generated requests of a host: their parts, and the steps of the search for the worst one.
 
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ pub(super) const UNITS: [&str; 16] = [
     "?",
 ];
 
-// The limits that plugbay states: `docs/modes.md`.
+// The limits that plugbay states in `docs/modes.md`.
 const NAME: usize = 1 << 10;
 const QUERY: usize = 8 << 10;
 const URI: usize = 8 << 10;
@@ -31,19 +31,21 @@ const ALL_NAMES: usize = 64 << 10;
 const CURSOR: usize = 64 << 10;
 const META: usize = 1 << 20;
 const CAPABILITIES: usize = 256 << 10;
-/// The longest params or answer: with an envelope around it, it is below the limit of a message. Escapes count.
+/// The longest params or answer, escapes included: with an envelope, it is still below the limit of a
+/// message.
 pub(super) const LONGEST: usize = 15 << 20;
-/// For a text that only the length of the whole message limits.
+/// The limit of a text that only the length of the whole message limits.
 const NONE: usize = 0;
 
-/// How many properties the tool `wide` has. With more than 256 KiB its schema would not be used to check arguments.
+/// Number of properties of the tool `wide`. With more than 256 KiB its schema would not be used to check
+/// arguments.
 pub(super) const PROPERTIES: usize = 3000;
 
 /// A request of a host.
 pub(super) enum Request {
-    /// Of a built-in tool, with its arguments.
+    /// A call of a built-in tool, with its arguments.
     Tool(&'static str, String),
-    /// Of a method, with its params.
+    /// A request with this method, with its params.
     Method(&'static str, String),
 }
 
@@ -246,13 +248,13 @@ pub(super) fn execute(name: &str, arguments: &str) -> String {
     format!(r#"{{"name":"{name}","arguments":{arguments}}}"#)
 }
 
-/// An object with so many members of the same raw value.
+/// An object with this many members, all with the same raw value.
 pub(super) fn members(count: usize, key: impl Fn(usize) -> String, value: &str) -> String {
     let members: Vec<String> = (0..count).map(|n| format!("{}:{value}", Value::from(key(n)))).collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// A text of exactly so many bytes.
+/// A text of exactly this many bytes.
 pub(super) fn long(unit: &str, bytes: usize) -> String {
     let text = unit.repeat(bytes / unit.len());
     let rest = bytes - text.len();
@@ -273,13 +275,13 @@ impl Recipe {
         Value::from(long(&self.unit(), self.bytes.min(2000))).to_string()
     }
 
-    /// A text many times over, as members of a raw list.
+    /// A repeated text, as the elements of a raw list.
     fn values(&self) -> String {
         let value = Value::from(self.unit()).to_string();
         vec![value.as_str(); (self.bytes / (value.len() + 1)).max(1)].join(",")
     }
 
-    /// As many names as one call may have, in so many bytes.
+    /// As many names as one call may have, in this many bytes.
     fn names(&self) -> String {
         let name = long(&self.unit().replace(',', "x"), (self.bytes / 100).saturating_sub(1).clamp(1, NAME));
         let mut names = vec![name.as_str(); 100].join(",");
@@ -300,7 +302,7 @@ impl Recipe {
         Attack { recipe, request }
     }
 
-    /// Any recipe, with a length around the limit of its field, or of at most `most` bytes.
+    /// A random recipe, with a length around the limit of its field, or of at most `most` bytes.
     pub(super) fn draw(dice: &mut Dice, most: usize) -> Self {
         let way = dice.roll(WAYS.len());
         let (limit, large) = (WAYS[way].limit, (most >> dice.roll(8)).max(1000));
@@ -311,7 +313,7 @@ impl Recipe {
         Self { way, units: vec![*dice.pick(&UNITS)], bytes }
     }
 
-    /// A recipe that is like one of the worst so far.
+    /// A variation of one of the worst recipes so far.
     pub(super) fn mutated(dice: &mut Dice, worst: &[Self], most: usize) -> Self {
         let mut recipe = dice.pick(worst).clone();
         match dice.roll(4) {
@@ -339,7 +341,7 @@ fn short_word(number: usize) -> String {
     [letter(number), letter(number / 20)].iter().collect()
 }
 
-/// The tools that requests are aimed at: one with very many properties, many with long names, and many whose words are like
+/// The tools that the requests use: one with very many properties, many with long names, and many whose words are like
 /// each other.
 pub(super) fn tools() -> String {
     let properties: Map<String, Value> = (0..PROPERTIES)
@@ -364,7 +366,7 @@ pub(super) fn tools() -> String {
     Value::from(all).to_string()
 }
 
-/// The requests that once held others up.
+/// The requests that once held up others.
 pub(super) fn known(quick: bool) -> Vec<Attack> {
     let size = if quick { 1 << 19 } else { 3 << 20 };
     let attack = |recipe: &str, request| Attack { recipe: recipe.to_owned(), request };
@@ -381,7 +383,7 @@ pub(super) fn known(quick: bool) -> Vec<Attack> {
         ("gateway_activate", "name", "*a"),
         ("gateway_activate", "name", "{a,"),
     ] {
-        // Beyond the limit, and the longest that is worked on.
+        // One length over the limit, and the longest that is processed.
         for bytes in [size, if key == "query" { QUERY } else { NAME }] {
             let request = Request::Tool(name, json!({ key: long(unit, bytes) }).to_string());
             all.push(attack(&format!("{name} {key}: {bytes} bytes of {unit:?}"), request));

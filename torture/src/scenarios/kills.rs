@@ -1,4 +1,4 @@
-//! Processes that are killed, stopped and ended: servers, and the gateway itself.
+//! Killing, stopping and ending processes: servers, and the gateway itself.
 
 use std::{
     fs,
@@ -61,7 +61,8 @@ pub(crate) const ALL: &[Scenario] = &[
     },
 ];
 
-/// Starts a call of so many milliseconds on stdio, ends the gateway by SIGTERM, and returns whether the call was answered.
+/// Starts a call of `delay` milliseconds on stdio and ends the gateway by SIGTERM. Returns whether the call
+/// was answered.
 fn answered_in_drain(trial: &Trial, drain: &str, delay: u32) -> (bool, Duration) {
     let workspace = Workspace::new();
     let script = Script::friendly().tool("slow", format!(r#"{{"delay_ms":{delay}}}"#));
@@ -79,7 +80,7 @@ fn answered_in_drain(trial: &Trial, drain: &str, delay: u32) -> (bool, Duration)
 
 fn drain(trial: &Trial) -> Outcome {
     let mut outcome = Outcome::default();
-    // Longer than the default of 2 s, and shorter.
+    // First longer than the default of 2 s, then shorter.
     let (answered, _) = answered_in_drain(trial, "60s", 3500);
     outcome.check(answered, || "a call of 3.5 s was lost in a drain of 60 s".to_owned());
     let (answered, took) = answered_in_drain(trial, "300ms", 300_000);
@@ -101,7 +102,7 @@ fn guard_kill(trial: &Trial) -> Outcome {
     let mut outcome = Outcome::default();
     outcome.check(servers.len() >= 2, || "there are no servers".to_owned());
     guard.signal(Signal::KILL);
-    // Who kills both in the same moment leaves orphans: nobody is left who could end them.
+    // Killing both at the same moment would leave orphans, because no process is left to end them.
     wait_until("another guard", DEADLINE, || {
         let found = host.descendants().into_iter().find(is_guard)?;
         (found.pid != guard.pid).then_some(())
@@ -134,7 +135,7 @@ fn server_kill(trial: &Trial) -> Outcome {
         host.call("fast__echo", "{}").content_text();
         host.expect_response(call);
         ended = ended.max(killed.elapsed());
-        // A server that has just failed may rest for a moment; its calls say so until it is back.
+        // A server that has just failed may pause for a moment; until it is back, its calls fail and say so.
         wait_until("the server to be back", DEADLINE, || {
             let answer = host.call("s__echo", "{}");
             (!answer.is_error() && answer.result_value()["isError"] != true).then_some(())
@@ -157,7 +158,7 @@ fn gateway_kill(trial: &Trial) -> Outcome {
     let mut longest = Duration::ZERO;
     let rounds = trial.times(10, 200);
     for round in 0..rounds {
-        // Another cache each time: it is being written while the gateway is killed.
+        // New content for the cache in each round, so that it is being written while the gateway is killed.
         let script = script.clone().set("instructions", Value::from(format!("{round} ").repeat(200_000)));
         for (name, _) in &servers {
             workspace.write_script(name, &script);
@@ -169,7 +170,7 @@ fn gateway_kill(trial: &Trial) -> Outcome {
             "initialize",
             r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}"#,
         );
-        // Killed at any moment between the start and the last list, or a little later.
+        // Kills at a random moment between the start and the last list, or a little later.
         let wanted = dice.roll(servers.len() + 1);
         let begun = Instant::now();
         while listed() < before + wanted && begun.elapsed() < patience(3 * SECOND) {
@@ -194,7 +195,7 @@ fn gateway_kill(trial: &Trial) -> Outcome {
     outcome.figure(format!("{rounds} kills, all processes gone after {}", milliseconds(longest)))
 }
 
-/// Files of the cache whose line of the format, or whose head behind it, is no JSON, and those that plugbay has moved aside.
+/// Cache files whose format line or the head after it is not JSON, and files that plugbay has moved aside.
 fn corrupt(workspace: &Workspace) -> Vec<std::path::PathBuf> {
     let is_corrupt = |path: &std::path::PathBuf| {
         let content = fs::read(path).unwrap_or_default();
@@ -207,7 +208,7 @@ fn corrupt(workspace: &Workspace) -> Vec<std::path::PathBuf> {
     workspace.files("cache").into_iter().filter(is_corrupt).collect()
 }
 
-/// Whether a file of the cache is one that is meant to stay.
+/// Whether a file in the cache folder is meant to stay.
 fn is_known(path: &std::path::Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ends = path.extension().is_some_and(|extension| extension == "json" || extension == "log");
@@ -228,7 +229,7 @@ fn kill_setsid(trial: &Trial) -> Outcome {
     host.signal(Signal::KILL);
     host.wait_for_exit();
     let (killed, mut outcome) = (Instant::now(), Outcome::default());
-    // A child that is alive after a minute is no question of speed.
+    // A child that is alive after a minute is not a question of speed.
     while process.is_alive() && killed.elapsed() < patience(60 * SECOND) {
         std::thread::park_timeout(Duration::from_millis(5));
     }

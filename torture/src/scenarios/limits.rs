@@ -1,4 +1,5 @@
-//! Limits and traps of the system: descriptors, a lock that another process holds, and links in the place of drafts.
+//! Limits and traps of the system: descriptors, a lock that another process holds, and links in place of
+//! drafts.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
@@ -33,7 +34,7 @@ fn descriptor_limit(trial: &Trial) -> Outcome {
     let servers: Vec<(&str, Script)> = names.iter().map(|name| (name.as_str(), Script::friendly())).collect();
     workspace.write_config(&workspace.config(&servers));
     let mut command = Command::new("sh");
-    // Each server takes three descriptors at least.
+    // Each server needs at least three descriptors.
     command.args(["-c", r#"ulimit -S -n 48; exec "$0" serve --config "$1""#]).arg(&trial.gateway);
     command.arg(workspace.config_path());
     command.current_dir(workspace.path()).env_clear().envs(workspace.environment());
@@ -76,7 +77,7 @@ fn held_lock(trial: &Trial) -> Outcome {
     let mut outcome = Outcome::default();
     outcome.check(cached(&workspace).is_empty(), || "it was cached in spite of the lock".to_owned());
     drop(lock);
-    // Another list is another write, if plugbay does not try again by itself.
+    // A new list causes a new write, if plugbay does not try again by itself.
     workspace.write_script("s", &Script::friendly().tool("later", r#"{"echo":true}"#));
     workspace.server_process("s").signal(Signal::KILL);
     wait_until("the server to be back", DEADLINE, || {
@@ -96,7 +97,7 @@ fn linked_draft(trial: &Trial) -> Outcome {
     trial.open(&workspace, &config, &["s__echo", "fast__echo"]).finish();
     let (folder, good) = (workspace.path().join("cache/plugbay/servers"), workspace.path().join("good"));
     fs::write(&good, "good").expect("a file");
-    // Every file of the cache, its lock, and names that a draft could have.
+    // Every cache file, its lock, and possible names of drafts.
     let mut places = cached(&workspace);
     places.push(folder.join(".lock"));
     let drafts = [".plugbay-draft-", ".plugbay-draft-1", ".tmp"].map(|name| folder.join(name));

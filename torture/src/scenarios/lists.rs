@@ -1,4 +1,4 @@
-//! One list of a server must not stop the world: hostile definitions, while another caller is measured.
+//! One list of a server must not stop everything else: hostile definitions, while another caller is measured.
 
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,7 @@ fn generated_lists(trial: &Trial) -> Outcome {
             let unit = dice.pick(&UNITS);
             let query = json!({ "query": format!("{} yay", long(unit, WORD)) }).to_string();
             http::call(&mut host, "search_tools", &query, &[]);
-            // The tool of every list: it was not left out, and its schema is used.
+            // Calls the tool that is in every list: it was not left out, and its schema is used.
             let arguments = format!(r#"{{"a":{},"x":1}}"#, Value::from(long(unit, 2000)));
             http::call(&mut host, "execute_tool", &execute("s__a", &arguments), &[]).body
         });
@@ -89,7 +89,7 @@ fn list(dice: &mut Dice, most: usize, round: usize) -> (String, String) {
     let plain = json!({ "type": "object" });
     let words = |bytes: usize| format!("{} ", long(unit, WORD)).repeat(bytes / (WORD + 1));
     let with = |a: Value| json!({ "type": "object", "properties": { "a": a } });
-    // Below the limit up to which a schema is used.
+    // Below the size up to which a schema is used.
     let in_schema = bytes.min(200 << 10);
     let schema = match KINDS[kind] {
         "many properties" => {
@@ -141,7 +141,7 @@ fn tool(name: &str, description: &str, schema: &Value) -> Value {
 fn unprefixed_lists(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let count = trial.times(2000, 9000);
-    // Half of the names are those of the other server, too.
+    // The other server has half of the names, too.
     let list = |server: &str, round: usize| -> String {
         let plain = json!({ "type": "object" });
         let own = (0..count).map(|n| {

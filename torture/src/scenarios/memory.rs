@@ -1,4 +1,4 @@
-//! Memory that others can spend: each scenario states its bound, and another caller is served meanwhile.
+//! Memory that others can use up: each scenario states its limit, and another caller is served meanwhile.
 
 use std::{fs, time::Duration};
 
@@ -40,7 +40,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
 ];
 
-/// A line that is a log message of about so many bytes.
+/// A line with a log message of about this many bytes.
 fn log_line(bytes: usize) -> String {
     let data = "x".repeat(bytes);
     format!(
@@ -48,7 +48,7 @@ fn log_line(bytes: usize) -> String {
     )
 }
 
-/// A session of the first caller that wants all log messages.
+/// Opens a session of the first caller that wants all log messages.
 fn logging_session(gateway: &HttpGateway, host: &mut HttpHost) -> String {
     let session = http::open_session(gateway, &[("authorization", ONE)]).expect("a session");
     host.post(&[("mcp-session-id", &session), ("authorization", ONE)], LOG_ALL);
@@ -56,13 +56,13 @@ fn logging_session(gateway: &HttpGateway, host: &mut HttpHost) -> String {
     session
 }
 
-/// Calls a tool of a session; whether the server has answered.
+/// Calls a tool in a session. Returns whether the server has answered.
 fn call_in(host: &mut HttpHost, session: &str, tool: &str) -> bool {
     host.post(&[("mcp-session-id", session), ("authorization", ONE)], &http::legacy_call(2, tool, "{}"));
     http::is_result(&host.reply().body)
 }
 
-/// How often a stub has written all that follows a call.
+/// How often a stub has finished writing the messages after a call.
 fn done(workspace: &Workspace, server: &str) -> usize {
     let file = workspace.path().join(server).join("done");
     fs::read_to_string(file).unwrap_or_default().lines().count()
@@ -101,7 +101,7 @@ fn unheard_logs(trial: &Trial) -> Outcome {
     outcome.figure(format!("{count} sessions, {} MB of messages: {} more", count * 20, mebibytes(grown)))
 }
 
-/// Whether a session that listens gets a log message of this server.
+/// Whether a session with a listener gets a log message of this server.
 fn is_heard(gateway: &HttpGateway, server: &str) -> bool {
     let mut host = gateway.connect();
     let session = logging_session(gateway, &mut host);
@@ -146,7 +146,7 @@ fn many_questions(trial: &Trial) -> Outcome {
     outcome.figure(format!("{} questions reached the host: {} more", figures.join(" and "), mebibytes(grown)))
 }
 
-/// Calls a tool and accepts every question; how many came, and how the call failed.
+/// Calls a tool and accepts every question. Returns the number of questions, and how the call failed.
 fn answer_all(host: &Host, tool: &str) -> (usize, String) {
     let (call, mut asked) = (host.start_call(tool, "{}").to_string(), 0);
     loop {
@@ -168,7 +168,7 @@ fn answer_all(host: &Host, tool: &str) -> (usize, String) {
 fn endless_list(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let pages = trial.times(100, 1000);
-    // Below the limit of one definition: all of them together are the point.
+    // Below the limit of one definition: the total is what is tested.
     let tools = format!(
         r#"[{{"name":"t%PAGE%","description":"{}","inputSchema":{{"type":"object"}}}}]"#,
         "word ".repeat(180_000)
@@ -193,7 +193,7 @@ fn endless_list(trial: &Trial) -> Outcome {
     outcome.figure(format!("{pages} pages: {} more, cache file of {}", mebibytes(grown), mebibytes(largest)))
 }
 
-/// The size of the largest file of the cache that is no draft.
+/// The size of the largest cache file, without drafts.
 fn largest(workspace: &Workspace) -> u64 {
     let files = workspace.files("cache").into_iter().filter(|path| !path.to_string_lossy().contains("/."));
     files.filter_map(|path| path.metadata().ok()).map(|about| about.len()).max().unwrap_or(0)

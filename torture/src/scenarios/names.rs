@@ -1,4 +1,4 @@
-//! Names, metadata and secrets: what a hostile server or a curious reader could gain from them.
+//! Names, metadata and secrets that a hostile server or a curious reader could misuse.
 
 use plugbay_testkit::{DEADLINE, Endpoint, Host, Play, Script, Signal, Workspace, wait_until};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ fn taken_names(trial: &Trial) -> Outcome {
             "search" => host.call("execute_tool", &json!({ "name": name, "arguments": {} }).to_string()),
             _ => host.call(name, "{}"),
         };
-        // The tool of its own tells that its list is in use, and that a call of it would be seen.
+        // A logged call of its own tool shows that its list is in use, and that calls of it would be seen.
         wait_until("the own tool of the hostile server", DEADLINE, || {
             call("own");
             (calls(&workspace) > 0).then_some(())
@@ -104,7 +104,7 @@ fn taken_uris(trial: &Trial) -> Outcome {
         let id = host.request("resources/read", &json!({ "uri": uri }).to_string());
         host.expect_response(id)
     };
-    // Both lists are in use, and a read of either server is seen in its log.
+    // Waits until both lists are in use, and reads from either server appear in its log.
     let reads = |server: &str| workspace.count_log(server, r#""resources/read""#);
     for server in ["good", "evil"] {
         wait_until(&format!("a read of {server}"), DEADLINE, || {
@@ -168,7 +168,7 @@ fn folded_keys(trial: &Trial) -> Outcome {
     outcome.figure("22 keys of the envelope, 5 of params")
 }
 
-/// Characters that no reader should ever get from a definition.
+/// Whether a character must never reach the reader of a definition.
 fn is_lying(c: char) -> bool {
     matches!(c, '\u{1b}' | '\u{9b}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{e0000}'..='\u{e007f}')
 }
@@ -210,7 +210,7 @@ fn lying_metadata(trial: &Trial) -> Outcome {
         vec!["status"],
     ] {
         let printed = trial.command(&workspace, &args);
-        // Colours of our own are not printed to a pipe.
+        // plugbay's own colours are not printed to a pipe.
         outcome.check(!printed.contains(is_lying), || format!("plugbay {}", args.join(" ")));
     }
     outcome.figure("description, title, schema and instructions; 6 commands")
@@ -228,18 +228,18 @@ fn strings(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Variables that the configuration expands.
+/// Variables that the configuration refers to, with secret values.
 const VARIABLES: [(&str, &str); 3] = [
     ("TORTURE_QUERY", "canary-query-6f1d"),
     ("TORTURE_HEADER", "canary-header-77aa"),
     ("TORTURE_ENV", "canary-env-91c4"),
 ];
-/// Written into the configuration as they are.
+/// Secrets that are written literally into the configuration.
 const WRITTEN: [&str; 2] = ["canary-password-0d2f", "canary-token-3b5e"];
 
 fn secrets(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    // It says what it was sent, as servers do in their errors.
+    // A server that repeats the request in its error, as real servers do.
     let echoing = Endpoint::answering(|asked| Play::Answer {
         status: 500,
         headers: Vec::new(),
@@ -292,7 +292,7 @@ fn secrets(trial: &Trial) -> Outcome {
     host.signal(Signal::TERM);
     told.push(("stderr".to_owned(), host.wait_for_exit().stderr));
     let mut outcome = Outcome::default();
-    // The server that fails has said so, and the places are those in which it would be seen.
+    // The failing server's message must be found: then a secret in these places would be found, too.
     let heard = told.iter().filter(|(_, text)| text.contains("failed with")).count();
     outcome.check(heard > 0, || "the stderr of a server was not seen anywhere".to_owned());
     for (place, text) in &told {

@@ -1,4 +1,5 @@
-//! One message of a server must not stop the world: answers, notifications, lists and events, while another caller is measured.
+//! One message of a server must not stop everything else: answers, notifications, lists and events, while
+//! another caller is measured.
 
 use std::{
     fs,
@@ -26,24 +27,24 @@ pub(crate) const ALL: &[Scenario] = &[Scenario {
     run: generated_answers,
 }];
 
-/// Below the limit up to which the capabilities of a server are read.
+/// Below the size up to which a server's capabilities are read.
 const CAPABILITIES: usize = 250 << 10;
 
-/// How a message of a server comes about.
+/// The kind of a server's message.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Result,
     Error,
-    /// Lines ahead of the answer.
+    /// Lines before the answer.
     Before,
-    /// The result of a modern server that asks.
+    /// The result of a modern server that asks for input.
     Questions,
     Prompt,
     Resource,
     Completion,
     Prompts,
     Resources,
-    /// The instructions and capabilities of another start.
+    /// The instructions and capabilities of a newly started server.
     Opening,
     /// The body of a server over HTTP.
     Body,
@@ -66,7 +67,7 @@ const KINDS: [Kind; 12] = [
     Kind::Events,
 ];
 
-/// Hostile content in three shapes, of about so many bytes.
+/// Hostile content in one of three shapes, of about `bytes` bytes.
 struct Content {
     unit: &'static str,
     bytes: usize,
@@ -78,7 +79,8 @@ impl Content {
         Self { unit: *dice.pick(&UNITS), bytes: (most >> dice.roll(8)).max(1000), shape: dice.roll(3) }
     }
 
-    /// No longer than messages may be, whatever escapes add. A longer answer to `initialize` is refused.
+    /// Shortens the content to the limit of a message, including escapes. A longer answer to `initialize` is
+    /// refused.
     fn fitting(mut self, kind: Kind) -> Self {
         let longest = if matches!(kind, Kind::Opening) { 2 << 20 } else { LONGEST };
         while stub_file(kind, &self).1.lines().any(|line| line.len() > longest) {
@@ -100,7 +102,7 @@ impl Content {
         members(self.bytes / (12 + value.len()), |n| format!("{}{n}", self.unit), value)
     }
 
-    /// A raw list of what `item` makes of a number.
+    /// A raw list of the items that `item` makes from numbers.
     fn list(&self, item: impl Fn(usize, &str) -> String) -> String {
         let unit = Value::from(self.unit).to_string();
         let count = (self.bytes / (item(1000, &unit).len() + 1)).max(1);
@@ -169,7 +171,7 @@ fn generated_answers(trial: &Trial) -> Outcome {
                 stage.request("completion/complete", about)
             }),
             Kind::Prompts | Kind::Resources => with_file(&folder, &stub_file(kind, &content), || {
-                // The tools are listed again, too: their marker tells that all lists have come.
+                // The tools are listed again, too: their marker shows that all lists have come.
                 let tools = format!(
                     r#"[{{"name":"next","inputSchema":{{"type":"object"}}}},{{"name":"raw","inputSchema":{{"type":"object"}}}},{{"name":"marker_{round}","inputSchema":{{"type":"object"}}}}]"#
                 );
@@ -196,7 +198,7 @@ fn generated_answers(trial: &Trial) -> Outcome {
                 call(&stage, "h__raw")
             }
         });
-        // An answer over its limit has been read whole all the same: it counts as worked on.
+        // An answer over its limit was still read whole, so it counts as processed.
         let answer = answer.as_ref().map(|_| "").map_err(|&()| ());
         ledger.note(trial, recipe, &waits, answer);
     }
@@ -209,7 +211,7 @@ fn call(stage: &Stage, tool: &str) -> Result<String, ()> {
     stage.request("tools/call", &params)
 }
 
-/// Runs while a file is in the folder of a server.
+/// Runs `work` while a file is in the folder of a server.
 fn with_file<T>(folder: &std::path::Path, (name, text): &(String, String), work: impl FnOnce() -> T) -> T {
     fs::write(folder.join(name), text).expect("a file of a server");
     let done = work();
@@ -217,7 +219,7 @@ fn with_file<T>(folder: &std::path::Path, (name, text): &(String, String), work:
     done
 }
 
-/// The file that lets a stub say this, and its name.
+/// The name and content of the file that makes a stub send this.
 fn stub_file(kind: Kind, content: &Content) -> (String, String) {
     let answer = |file: &str, result: String| {
         (format!("{file}.answer"), format!(r#"{{"jsonrpc":"2.0","id":%ID%,"result":{result}}}"#))
@@ -311,7 +313,7 @@ fn stub_file(kind: Kind, content: &Content) -> (String, String) {
     }
 }
 
-/// The parts of an answer over HTTP: a body, or events; `%ID%` stands for the id.
+/// The parts of an answer over HTTP: one is a body, two are events. `%ID%` stands for the id.
 fn remote_answer(kind: Kind, content: &Content) -> Vec<String> {
     let (_, answer) = stub_file(kind, content);
     if matches!(kind, Kind::Body) {
@@ -326,7 +328,7 @@ fn remote_answer(kind: Kind, content: &Content) -> Vec<String> {
     vec![noise, last]
 }
 
-/// A server over HTTP with one tool, whose call is answered as the parts say: one is a body, two are events.
+/// A server over HTTP with one tool, whose calls get the `played` parts as the answer.
 fn endpoint(played: &Arc<Mutex<Vec<String>>>) -> Endpoint {
     let played = Arc::clone(played);
     Endpoint::answering(move |asked| {

@@ -1,4 +1,4 @@
-//! Callers and sessions: what is of one never reaches another.
+//! Callers and sessions: the data of one never reaches another.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -56,7 +56,7 @@ fn id_collisions(trial: &Trial) -> Outcome {
     outcome.figure(format!("{hosts} hosts, {} calls", hosts * calls))
 }
 
-/// Calls of one host, all with the ids that every other host uses: the wrong answers.
+/// Makes the calls of one host, all with the same ids as every other host. Returns the wrong answers.
 fn canaries(gateway: &HttpGateway, number: usize, calls: usize) -> Vec<String> {
     let Some(session) = http::open_session(gateway, &[]) else { return vec!["no session".to_owned()] };
     let mut host = gateway.connect();
@@ -107,7 +107,7 @@ fn all_sessions(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
     let gateway = callers::serve(trial, &workspace, &trial::config(&workspace, &[]));
     let mut outcome = Outcome::default();
-    // More than one caller may have.
+    // More sessions than one caller may have.
     let wanted = trial.times(2200, 5000);
     let (one, two) = ([("authorization", ONE)], [("authorization", TWO)]);
     let existing = http::open_session(&gateway, &two).expect("a session");
@@ -140,7 +140,7 @@ fn all_sessions(trial: &Trial) -> Outcome {
 
 fn all_connections(trial: &Trial) -> Outcome {
     let workspace = Workspace::new();
-    // So few descriptors that one caller can want more than its share.
+    // With so few descriptors, one caller can want more than its share.
     let gateway = callers::serve_with(trial, &workspace, &trial::config(&workspace, &[]), Some(600));
     let wanted = trial.times(700, 5000);
     let call = |host: &mut HttpHost, token| {

@@ -1,4 +1,4 @@
-//! Long use: memory, descriptors and threads do not grow.
+//! Long use: memory, descriptors and threads must not grow.
 
 use std::time::{Duration, Instant};
 
@@ -29,10 +29,10 @@ pub(crate) const ALL: &[Scenario] = &[
     },
 ];
 
-/// What a third of the run may add to memory, beyond a twentieth of it.
+/// How many bytes memory may grow in a third of the run, in addition to a twentieth of it.
 const SLACK: u64 = 3 << 20;
 
-/// Works for the time of the trial and looks at the process now and then.
+/// Runs `work` for the time of the trial and measures the process at intervals.
 fn soak(trial: &Trial, pid: u32, mut work: impl FnMut(usize)) -> Outcome {
     let time = Duration::from_secs(if trial.quick { 10 } else { 600 });
     let (start, mut samples, mut rounds) = (Instant::now(), Vec::new(), 0);
@@ -121,7 +121,7 @@ fn over_http(trial: &Trial) -> Outcome {
             host.reply();
         }
         if round % 3 == 0 {
-            // A host that leaves in mid-call.
+            // A host that leaves in the middle of a call.
             let mut leaving = gateway.connect();
             let body = http::stateless("tools/call", r#","name":"s__slow","arguments":{}"#);
             leaving.post(&http::modern("tools/call", "s__slow"), &body);

@@ -1,4 +1,4 @@
-//! Streams without measure: floods, endless lines, depth, and peers that do not read.
+//! Excessive streams: floods, endless lines, deep nesting, and peers that do not read.
 
 use std::time::{Duration, Instant};
 
@@ -156,7 +156,7 @@ fn depth_bomb(trial: &Trial) -> Outcome {
         trial.open(&workspace, &trial::config(&workspace, &[]).entry("s", entry), &["s__raw", "fast__echo"]);
     let mut outcome = Outcome::default();
     let call = host.start_call("fast__echo", &format!(r#"{{"a":{bomb}}}"#)).to_string();
-    // Its id may not have been read.
+    // The answer may have the id `null`, because the id may not have been read.
     let own = |id: Option<&str>| id.is_none_or(|id| id == call || id == "null");
     let from_host = host.expect("an answer", |m| m.is_response() && own(m.id()));
     outcome.check(from_host.is_error(), || "the host's bomb was accepted".to_owned());
@@ -182,7 +182,7 @@ fn wide_message(trial: &Trial) -> Outcome {
     outcome.figure(format!("answered after {}", milliseconds(took)))
 }
 
-/// Waits for so long: there is no event, it is the stretch of time in which another caller is measured.
+/// Waits this long. No event ends it: another caller is measured during this time.
 pub(crate) fn rest(milliseconds: u64) {
     let end = Instant::now() + Duration::from_millis(milliseconds);
     while let Some(left) = end.checked_duration_since(Instant::now()) {

@@ -1,4 +1,4 @@
-//! Time: a machine that slept, configurations that change, servers that end slowly or reconnect at once.
+//! Time: a machine that slept, changing configurations, servers that end slowly or reconnect at once.
 
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ fn emptied_config(trial: &Trial) -> Outcome {
     ] {
         let told = host.stderr().len();
         std::fs::write(&file, text).expect("a configuration");
-        // Once the log tells of the change, the servers must still be there.
+        // When the log reports the change, the servers must still be there.
         wait_until(&format!("an error of {text:?}"), DEADLINE, || {
             mentions(&host.stderr()[told..], &words).then_some(())
         });
@@ -99,7 +99,7 @@ fn slow_end(trial: &Trial) -> Outcome {
         trial.open(&workspace, &trial::config(&workspace, &[("s", stubborn)]), &["s__echo", "fast__echo"]);
     host.call("s__echo", "{}").content_text();
     let start = Instant::now();
-    // The second change comes while the server of the first is still ending.
+    // The second change comes while the server that the first one removed is still ending.
     let (t, u) = (("t", Script::friendly()), ("u", Script::friendly()));
     workspace.write_config(&trial::config(&workspace, std::slice::from_ref(&t)));
     host.await_tools(&["t__echo"]);

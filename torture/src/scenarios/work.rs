@@ -1,4 +1,4 @@
-//! One message must not stop the world: requests of a host, while another caller is measured.
+//! One message must not stop everything else: requests of a host, while another caller is measured.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -31,16 +31,16 @@ pub(crate) const ALL: &[Scenario] = &[
 ];
 
 const LIMIT: Duration = Duration::from_millis(50);
-/// A machine on which another caller waits longer while nothing happens is too busy for a verdict.
+/// If another caller waits longer than this while nothing happens, the machine is too busy for a verdict.
 const BUSY: Duration = Duration::from_millis(25);
-/// After such a wait the gateway is started anew.
+/// After a wait longer than this, the gateway is restarted.
 const RESTART: Duration = Duration::from_secs(5);
-/// How long an answer is waited for.
+/// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How many of the worst recipes are varied.
 const WORST: usize = 8;
 
-/// A gateway in search mode, with the tools that requests are aimed at.
+/// A gateway in search mode, with the tools that the requests use.
 pub(super) struct Stage {
     pub(super) workspace: Workspace,
     pub(super) gateway: HttpGateway,
@@ -65,7 +65,7 @@ impl Stage {
         stage
     }
 
-    /// Waits until a tool is in the catalog: whether it was left out is the question, not how long it takes.
+    /// Waits until a tool is in the catalog. The time does not matter, only that the tool was not left out.
     pub(super) fn await_tool(&self, name: &str) {
         let mut host = self.gateway.connect_for(PATIENCE);
         let arguments = json!({ "name": name }).to_string();
@@ -75,7 +75,7 @@ impl Stage {
         });
     }
 
-    /// Sends a request of a method in the session of this stage; the body of the answer, or why there is none.
+    /// Sends a request in the session of this stage. Returns the body of the answer; `Err` if there is none.
     pub(super) fn request(&self, method: &str, params: &str) -> Result<String, ()> {
         let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#);
         let session = [("mcp-session-id", self.session.as_str())];
@@ -102,7 +102,7 @@ impl Stage {
     }
 }
 
-/// The waits of another caller, message by message.
+/// The waits of another caller, recorded for each message.
 pub(super) struct Ledger {
     pub(super) outcome: Outcome,
     calm: Duration,
@@ -116,7 +116,8 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Measures another caller while nothing happens. `Err`: the machine is too busy for a verdict of the long form.
+    /// Measures another caller while nothing happens. `Err`: the machine is too busy for a verdict in the
+    /// long form.
     pub(super) fn open(trial: &Trial, gateway: &HttpGateway) -> Result<Self, Outcome> {
         let measure = || spread(&beside(Neighbour::over_http(gateway), || rest(500)).0.times).1;
         let calm = (0..3).map(|_| measure()).find(|calm| trial.quick || *calm <= BUSY);
@@ -134,7 +135,7 @@ impl Ledger {
         })
     }
 
-    /// Notes one message: the waits meanwhile, and its answer if there is one to a request.
+    /// Records one message: the waits during it, and the answer if the message was a request.
     pub(super) fn note(
         &mut self,
         trial: &Trial,
@@ -199,12 +200,12 @@ fn is_too_long(body: &str) -> bool {
         .any(|words| start.contains(words))
 }
 
-/// Sends a request and measures another caller meanwhile.
+/// Sends a request and measures another caller during it.
 fn play(trial: &Trial, stage: &mut Stage, ledger: &mut Ledger, attack: Attack) -> Duration {
     let (waits, answer) = beside(Neighbour::over_http(&stage.gateway), || stage.send(&attack.request));
     let wait = ledger.note(trial, attack.recipe, &waits, answer.as_deref().map_err(|&()| ()));
     if wait > RESTART {
-        // It may work on for minutes, and the next request is to be measured alone.
+        // The gateway may go on working for minutes, and the next request must be measured alone.
         *stage = Stage::for_requests(trial);
     }
     wait

@@ -1,4 +1,4 @@
-//! Rule: the top-level modules of a crate import each other in small cycles at most.
+//! Rule: import cycles among the top-level modules of a crate are small.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn problems(krate: &Crate) -> Vec<String> {
     components.map(|component| imports.report(krate.root(), &component)).collect()
 }
 
-/// Who imports whom, and one file that does.
+/// For each module the modules that it imports, each with a file that does.
 struct Imports<'a>(BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>);
 
 impl<'a> Imports<'a> {
@@ -46,7 +46,7 @@ impl<'a> Imports<'a> {
         Self(imports)
     }
 
-    /// The sets of modules that reach each other, largest first: strongly connected components.
+    /// The strongly connected components, largest first: sets of modules that all reach each other.
     fn components(&self) -> Vec<BTreeSet<&'a str>> {
         let reach: BTreeMap<&str, BTreeSet<&str>> =
             self.0.keys().map(|from| (*from, self.reachable(from))).collect();
@@ -92,7 +92,7 @@ impl<'a> Imports<'a> {
     }
 }
 
-/// What the root re-exports, and from which module: `crate::Name` imports that module.
+/// The names that the root re-exports, and their modules: `crate::Name` imports that module.
 fn exports<'a>(krate: &Crate, top: &BTreeSet<&'a str>) -> BTreeMap<String, &'a str> {
     let root = &krate.modules[0];
     let imported = paths(&root.tokens, &root.path).into_iter().filter_map(|path| {

@@ -1,12 +1,12 @@
-//! Rule: the dependencies of crates go one way, as `cargo tree` sees them.
+//! Rule: dependencies between crates go in one direction, according to `cargo tree`.
 
 use std::process::Command;
 
 use super::Tree;
 
-/// Crates, and what may not be among their dependencies.
+/// Crates, and the dependencies that each must not have.
 const FORBIDDEN: [(&str, &[&str]); 8] = [
-    // Whatever does input, output or waiting.
+    // Everything that does input, output or waiting.
     ("plugbay-core", &["tokio", "mio", "rustix", "libc", "socket2", "hyper", "reqwest", "tracing"]),
     ("plugbay-upstream", &["plugbay-downstream", "plugbay-model", "plugbay-auth", "clap"]),
     ("plugbay-downstream", &["plugbay-upstream", "plugbay-model", "plugbay-auth", "reqwest", "clap"]),

@@ -1,4 +1,4 @@
-//! Rule: a struct has few fields, so that it is one thing.
+//! Rule: a struct has few fields, so that it is about one thing.
 
 use proc_macro2::{Delimiter, Group, TokenTree};
 
@@ -7,7 +7,7 @@ use super::tree::tokens::{comma_separated, each_level, group, is_ident, is_punct
 
 const FIELDS: usize = 16;
 
-/// A configuration has a field for each key, and the scripts of test servers for each behaviour.
+/// Exempt places: a configuration has a field per key, and the scripts of test servers one per behaviour.
 const EXEMPT: [&str; 4] =
     ["crates/plugbay/src/config/", "crates/plugbay/src/config.rs", "crates/plugbay-testkit/", "tests-e2e/"];
 
@@ -36,7 +36,7 @@ struct Struct {
     fields: usize,
 }
 
-/// The structs that begin among these tokens, with named or numbered fields.
+/// The structs that begin in these tokens, with named or numbered fields.
 fn structs(tokens: &[TokenTree]) -> Vec<Struct> {
     let mut found = Vec::new();
     for (place, token) in tokens.iter().enumerate() {
@@ -51,7 +51,7 @@ fn structs(tokens: &[TokenTree]) -> Vec<Struct> {
     found
 }
 
-/// Braces before the next semicolon; else the parentheses that follow the name or its generics.
+/// The braces before the next semicolon, or else the parentheses after the name or its generics.
 fn body(after_keyword: &[TokenTree]) -> Option<&Group> {
     let end = after_keyword.iter().position(|token| is_punct(token, ';')).unwrap_or(after_keyword.len());
     let declaration = &after_keyword[..end];

@@ -1,4 +1,4 @@
-//! Rule: every Rust file says on its first line what it is for.
+//! Rule: the first line of every Rust file says what the file is for.
 
 use super::Tree;
 

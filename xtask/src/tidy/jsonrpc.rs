@@ -1,4 +1,4 @@
-//! Rule: JSON-RPC messages are written and read in core's `wire` alone.
+//! Rule: only core's `wire` writes and reads JSON-RPC messages.
 
 use proc_macro2::TokenTree;
 
@@ -52,12 +52,13 @@ fn problems(module: &Module) -> Vec<String> {
     lines.into_iter().map(problem).collect()
 }
 
-/// The inside of `#[doc = "…"]`, which every doc comment is.
+/// Whether this is the inside of `#[doc = "…"]`, the form of every doc comment.
 fn is_documentation(level: &[TokenTree]) -> bool {
     matches!(level, [doc, equals, _] if is_ident(doc, "doc") && is_punct(equals, '='))
 }
 
-/// The key in a text, quoted plainly or with escapes; or as the name of a field that serde would write.
+/// Whether a token has the key: in a literal with plain or escaped quotes, or as a field name that serde
+/// would write.
 fn names_jsonrpc(token: &TokenTree) -> bool {
     match token {
         TokenTree::Literal(literal) => {

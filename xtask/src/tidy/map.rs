@@ -20,17 +20,17 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// The fenced block with the crates.
+/// The fenced block that lists the crates.
 fn map(text: &str) -> Option<&str> {
     let blocks = text.split("```").skip(1).step_by(2);
     blocks.into_iter().find(|block| block.lines().any(|line| line.starts_with("crates/")))
 }
 
-/// The first word of each line: a crate's folder, or indented below it a module or a path of modules.
+/// The first word of each line: a crate's folder, or below it, indented, a module or a path of modules.
 fn places(map: &str) -> BTreeSet<String> {
     let mut places = BTreeSet::new();
     let mut krate = "";
-    // What follows the fence on its line names a language.
+    // The rest of the fence's line names a language.
     for line in map.lines().skip(1) {
         let Some(word) = line.split_whitespace().next() else { continue };
         if line.starts_with(' ') {

@@ -1,4 +1,4 @@
-//! Checks that the code has the shape that ARCHITECTURE.md describes.
+//! Checks that the code has the structure that ARCHITECTURE.md describes.
 
 mod tree;
 
@@ -16,13 +16,13 @@ use std::path::Path;
 
 use tree::Tree;
 
-/// One rule: what holds, and the check that lists where it does not.
+/// One rule: its statement, and the check that lists the violations.
 struct Rule {
     holds: &'static str,
     check: fn(&Tree) -> Vec<String>,
 }
 
-/// One file each.
+/// All rules, each with its own file.
 const RULES: [Rule; 9] = [
     Rule { holds: "every Rust file begins with a `//!` headline", check: headline::check },
     Rule { holds: "no Rust file has more than 500 lines", check: length::check },

@@ -4,7 +4,7 @@ use super::{Tree, tree::tokens::paths};
 
 const CORE: &str = "crates/plugbay-core";
 
-/// Time comes in as an argument.
+/// Forbidden paths. Time comes in as an argument.
 const BANNED: [&[&str]; 8] = [
     &["std", "fs"],
     &["std", "net"],

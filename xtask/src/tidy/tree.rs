@@ -11,17 +11,17 @@ use std::{
 
 pub(super) use modules::{Crate, Module};
 
-/// Folders that hold nothing of ours.
+/// Folders without files of ours.
 const FOREIGN: [&str; 3] = [".git", "target", "node_modules"];
 
-/// All paths are relative to the repository's root and written with `/`.
+/// The repository. All paths are relative to its root and written with `/`.
 #[derive(Default)]
 pub(super) struct Tree {
     /// The texts of Rust and Markdown files.
     texts: BTreeMap<String, String>,
     /// Every file and folder.
     paths: BTreeSet<String>,
-    /// One for each library and binary, without what only tests compile.
+    /// All libraries and binaries, without code that only tests compile.
     pub(super) crates: Vec<Crate>,
 }
 
@@ -87,7 +87,7 @@ fn is_text(path: &str) -> bool {
 
 #[cfg(test)]
 impl Tree {
-    /// A repository of these files alone.
+    /// A repository that has only these files.
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let mut tree = Self::default();
         for (path, text) in files {

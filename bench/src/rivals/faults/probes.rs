@@ -16,15 +16,15 @@ use crate::sandbox::{Sandbox, Server};
 use crate::stats::millis;
 use crate::stub::{CRASH_TOOL, HANG_TOOL};
 
-/// How long the answer to a call of a dead or silent server is waited for.
+/// Time limit for the answer to a call of a dead or silent server.
 const WAIT: Duration = Duration::from_secs(6);
 const RECOVERY: Duration = Duration::from_secs(6);
 const LARGE: usize = 50_000_000;
 
-/// What gateways that are ended may need to end their servers.
+/// Time that gateways get to end their servers.
 const ENDING: Duration = Duration::from_secs(3);
 
-/// A server's process ends in the middle of a call.
+/// Probe: a server's process ends in the middle of a call.
 pub(super) fn crash(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mut running = started(rival, &sandbox, &[])?;
@@ -44,7 +44,7 @@ pub(super) fn crash(rival: &Rival) -> Outcome<Value> {
     Ok(json!({ "answered_ms": answered_ms, "others_answer": others, "recovers_ms": recovers_ms }))
 }
 
-/// A server writes lines that are no messages.
+/// Probe: a server writes lines that are not messages.
 pub(super) fn garbage(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let Ok(mut running) = started(rival, &sandbox, &["--garbage"]) else {
@@ -53,7 +53,7 @@ pub(super) fn garbage(rival: &Rival) -> Outcome<Value> {
     Ok(json!({ "answers": answers(&mut running, FAULTY) }))
 }
 
-/// A server never answers a call.
+/// Probe: a server never answers a call.
 pub(super) fn hang(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mut running = started(rival, &sandbox, &[])?;
@@ -71,7 +71,7 @@ pub(super) fn hang(rival: &Rival) -> Outcome<Value> {
     }))
 }
 
-/// The host cancels a call.
+/// Probe: the host cancels a call.
 pub(super) fn cancel(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let log = sandbox.path("log.txt");
@@ -87,7 +87,7 @@ pub(super) fn cancel(rival: &Rival) -> Outcome<Value> {
     Ok(json!({ "reaches_the_server": arrived }))
 }
 
-/// Ids that do not fit into the numbers of most languages come back as they were sent.
+/// Probe: ids too large for the numbers of most languages must come back unchanged.
 pub(super) fn ids(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mut results = json!({});
@@ -111,7 +111,7 @@ pub(super) fn ids(rival: &Rival) -> Outcome<Value> {
     Ok(results)
 }
 
-/// The host sends half a message.
+/// Probe: the host sends half a message.
 pub(super) fn malformed(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mut running = started(rival, &sandbox, &[])?;
@@ -127,7 +127,7 @@ pub(super) fn malformed(rival: &Rival) -> Outcome<Value> {
     Ok(json!({ "answer": answer, "goes_on": answers(&mut running, FAULTY) }))
 }
 
-/// A result of 50 MB.
+/// Probe: a result of 50 MB.
 pub(super) fn large(rival: &Rival) -> Outcome<Value> {
     let sandbox = Sandbox::new()?;
     let mut running = started(rival, &sandbox, &[])?;
@@ -148,17 +148,17 @@ pub(super) fn large(rival: &Rival) -> Outcome<Value> {
     Ok(result)
 }
 
-/// The gateway is killed: how many of four servers live on, one of which ignores the end of its stdin.
+/// Probe: the gateway is killed. How many of four servers survive? One of them ignores the end of its stdin.
 pub(super) fn killed(rival: &Rival) -> Outcome<Value> {
     left(rival, End::Killed)
 }
 
-/// The same when the host closes as it should.
+/// Probe: the same, but the host closes regularly.
 pub(super) fn closed(rival: &Rival) -> Outcome<Value> {
     left(rival, End::Closed)
 }
 
-/// How a gateway is ended.
+/// The way in which a gateway ends.
 #[derive(Debug, Clone, Copy)]
 enum End {
     Killed,
@@ -193,7 +193,7 @@ fn left(rival: &Rival, end: End) -> Outcome<Value> {
     Ok(json!({ "servers": count, "left": orphans.len() }))
 }
 
-/// Whether the server without a fault answers; `None` where there is none.
+/// Whether the server without a fault answers; `None` if there is none.
 fn others(rival: &Rival, running: &mut Running<'_>) -> Option<bool> {
     (rival.about.servers > 1).then(|| answers(running, SOUND))
 }
@@ -211,7 +211,7 @@ fn within(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// The id of an answer, as it is written.
+/// The id of an answer, as raw JSON.
 fn id_of(message: &[u8]) -> Option<String> {
     Some(crate::answer::envelope(message).ok()?.get("id")?.get().to_owned())
 }

@@ -1,4 +1,5 @@
-//! The transport of 2024-11-05: answers arrive in one stream of events, requests are posted where its first event says.
+//! The transport of 2024-11-05: answers come on one event stream, and requests are posted to the path in its
+//! first event.
 
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -49,7 +50,7 @@ fn read_chunks(mut from: impl BufRead, mut take: impl FnMut(&[u8])) -> Outcome<(
     }
 }
 
-/// Puts lines together to events.
+/// Assembles events from lines.
 #[derive(Default)]
 struct Events {
     unread: Vec<u8>,
@@ -57,7 +58,7 @@ struct Events {
 }
 
 impl Events {
-    /// Data is taken to be one line, as messages are.
+    /// Adds bytes. Data is assumed to be one line, as messages are.
     fn add(&mut self, bytes: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
         let searched = self.unread.len();
         self.unread.extend_from_slice(bytes);

@@ -1,15 +1,15 @@
-//! The tables of the page: where in the results each figure is.
+//! The tables of the page, and the place of each figure in the results.
 
 use serde_json::Value;
 
 use super::{Entry, figure};
 
-/// A cell without a figure.
+/// The content of a cell without a figure.
 pub(super) const NOTHING: &str = "–";
 
 /// A table.
 pub(super) struct Topic {
-    /// In the name of its picture.
+    /// The name in the file name of its picture.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) about: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct Topic {
 
 pub(super) struct Column {
     pub(super) title: String,
-    /// The part of the results, the row in it, and the figure in that.
+    /// The part of the results, the row in it, and the field in that.
     part: &'static str,
     row: Row,
     field: &'static str,
@@ -29,24 +29,24 @@ pub(super) struct Column {
 }
 
 enum Row {
-    /// The part itself.
+    /// The part itself instead of a row.
     Whole,
     Case(&'static str),
     Situation(&'static str),
-    /// With so many servers, before or after many calls.
+    /// The row with this many servers, before or after many calls.
     Memory(u64, bool),
     Servers(u64),
 }
 
 impl Column {
-    /// The figure, if it may be compared with others.
+    /// The figure, if it is comparable with others.
     pub(super) fn value(&self, entry: &Entry<'_>) -> Option<f64> {
         let row = self.row_of(entry)?;
         let whole = self.field != "listed_ms" || !is_incomplete(row);
         whole.then(|| self.figure_in(row)).flatten()
     }
 
-    /// What is compared: the less the better.
+    /// The value for comparisons: lower is better.
     pub(super) fn cost(&self, value: f64) -> f64 {
         if self.more_is_better { -value } else { value }
     }
@@ -78,7 +78,7 @@ impl Column {
         let part = &entry.value["parts"][self.part];
         let is_row = |row: &&Value| match self.row {
             Row::Whole => false,
-            // Of a case that failed there is one row, without a route.
+            // A failed case has one row, without a route.
             Row::Case(case) => row["case"] == case && (row["route"].is_null() || row["route"] == entry.name),
             Row::Situation(situation) => row["situation"] == situation,
             Row::Memory(servers, after) => {

@@ -11,7 +11,7 @@ const VALUE_WIDTH: f64 = 90.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 34.0;
 
-/// Readable on light and on dark pages.
+/// Colours that are readable on light and on dark pages.
 const STYLE: &str = "text{font:13px sans-serif;fill:#24292f}.o{fill:#0b6e4f}.r{fill:#9aa5b1}\
                      @media(prefers-color-scheme:dark){text{fill:#e6edf3}.r{fill:#57606a}.o{fill:#2ea37a}}";
 
@@ -53,7 +53,7 @@ pub(super) fn bars(topic: &Topic, column: &Column, entries: &[Entry<'_>]) -> Str
     svg
 }
 
-/// Logarithmic where the values differ by more than ten times.
+/// Maps values to lengths; logarithmic if the values differ more than tenfold.
 struct Scale {
     least: f64,
     most: f64,
@@ -67,7 +67,7 @@ impl Scale {
         Self { least, most, is_logarithmic: most > 10.0 * least }
     }
 
-    /// Of the bar; the smallest value still has one.
+    /// The length of a bar; even the smallest value has one.
     fn length(&self, value: f64) -> f64 {
         if value <= 0.0 || self.most <= 0.0 {
             return 1.0;

@@ -13,17 +13,17 @@ use super::headers;
 
 /// How long the program may take.
 const TIME: Duration = Duration::from_secs(10);
-/// The most that it may print.
+/// Limit of its output, in bytes.
 const LONGEST: usize = 64 * 1024;
 /// How much of the end of its stderr is kept.
 const STDERR: usize = 4 * 1024;
-/// How much of that a failure shows.
+/// How many lines of that a failure shows.
 const LINES: usize = 4;
 const LINE: usize = 200;
 
 pub(super) struct Program {
     command: HeadersCommand,
-    /// For scripts that serve several servers, under the names that Claude Code has for them too.
+    /// For scripts that serve several servers; includes the names that Claude Code uses.
     environment: [(&'static str, String); 4],
 }
 
@@ -69,7 +69,7 @@ impl Program {
         let mut command = Command::new(program);
         command.args(args).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        // A trial of an entry has no folder of its own.
+        // An entry that is only tried has no folder.
         if let Some(folder) = folder.as_ref().filter(|folder| folder.is_dir()) {
             command.current_dir(folder);
         }
@@ -95,20 +95,20 @@ impl fmt::Display for Program {
     }
 }
 
-/// The processes of one run: they end with it, whether it is complete or not.
+/// The processes of one run, killed when the run ends, complete or not.
 struct Group(Option<u32>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         #[cfg(unix)]
         if let Some(group) = self.0.and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)) {
-            // It has usually ended by itself.
+            // Usually they have already ended.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
     }
 }
 
-/// All that is printed, to its end; `None` if it is longer than this.
+/// The whole output; `None` if it is longer than this.
 async fn start_of(pipe: Option<impl AsyncRead + Unpin>, longest: usize) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut pipe = pipe?.take(longest as u64 + 1);
@@ -116,7 +116,7 @@ async fn start_of(pipe: Option<impl AsyncRead + Unpin>, longest: usize) -> Optio
     (text.len() <= longest).then_some(text)
 }
 
-/// The last part of what is printed.
+/// Reads the output and keeps its end.
 async fn end_of(pipe: Option<impl AsyncRead + Unpin>, text: &mut Vec<u8>) {
     let Some(mut pipe) = pipe else { return };
     let mut chunk = [0; 1024];
@@ -137,7 +137,7 @@ fn lines(text: &[u8]) -> Vec<String> {
     lines[lines.len().saturating_sub(LINES)..].to_vec()
 }
 
-/// Without the sequences that colour a terminal.
+/// The line without terminal colour sequences.
 fn without_escapes(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -13,7 +13,7 @@ pub(super) struct HeadersFile {
     path: PathBuf,
 }
 
-/// What differs when the file was written or replaced.
+/// Identifies the state of a file: it changes when the file is written or replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     length: u64,

@@ -1,10 +1,10 @@
-//! Headers as a JSON object or as lines. Nothing in here shows a value.
+//! Parses headers, from a JSON object or from lines. No error shows a value.
 
 use plugbay_core::secret::Secret;
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
-/// More headers than any server wants.
+/// Limit of headers: more than any server wants.
 const MOST: usize = 64;
 /// Headers that belong to the connection.
 const RESERVED: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
@@ -13,7 +13,7 @@ type Pairs = Vec<(String, Secret)>;
 
 /// Reads `{"Name": "value"}`.
 pub(super) fn of_json(text: &str) -> Result<Pairs, String> {
-    // Not the error of the parser, which may quote the text.
+    // The parser's own error may quote the text, so it is not shown.
     let value: Value =
         serde_json::from_str(text).map_err(|_| "that is no JSON object of headers".to_owned())?;
     let Value::Object(members) = value else { return Err("that is no JSON object of headers".to_owned()) };
@@ -24,7 +24,7 @@ pub(super) fn of_json(text: &str) -> Result<Pairs, String> {
     checked(pairs.collect::<Result<_, _>>()?)
 }
 
-/// Reads a JSON object, or a line `Name: value` for each header. Lines with `#` in front are comments.
+/// Parses a JSON object, or lines `Name: value`. Lines that begin with `#` are comments.
 pub(super) fn of_text(text: &str) -> Result<Pairs, String> {
     if text.trim_start().starts_with('{') {
         return of_json(text);
@@ -53,7 +53,7 @@ fn pair(name: &str, value: &str) -> Result<(String, Secret), String> {
     Ok((name.to_owned(), Secret::new(value)))
 }
 
-/// The start of a name that is none: the rest may be a secret.
+/// The start of an invalid name: the rest may be a secret.
 fn short(name: &str) -> String {
     let start: String = name.chars().take(8).collect();
     if start.len() == name.len() { start } else { format!("{start}…") }

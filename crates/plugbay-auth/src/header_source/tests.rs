@@ -1,4 +1,4 @@
-//! Headers of programs and files, as requests see them.
+//! Headers from programs and files, as requests get them.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use super::*;
 
 const TARGET: Target<'static> = Target { method: "POST", url: "https://h.example/mcp" };
 
-/// A folder with a script whose runs are counted in the file `runs`.
+/// A folder with a script that counts its runs in the file `runs`.
 struct Place(TempDir);
 
 impl Place {
@@ -138,7 +138,7 @@ async fn a_program_that_has_ended_leaves_no_process_behind() {
     let child = fs::read_to_string(place.0.path().join("child")).unwrap();
     let child = rustix::process::Pid::from_raw(child.trim().parse().unwrap()).unwrap();
     let is_gone = || match rustix::process::test_kill_process(child) {
-        // Whoever inherits it may not have noticed yet.
+        // Its new parent process may not have noticed yet.
         Ok(()) => fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| stat.contains(") Z ")),
         Err(_) => true,
     };

@@ -1,4 +1,4 @@
-//! Each algorithm beside the crate `jsonwebtoken`, which signs and verifies by other code.
+//! Each algorithm, compared with the independent crate `jsonwebtoken` for signing and verifying.
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Validation, crypto, jwk::Jwk};
 use p256::pkcs8::{EncodePrivateKey as _, LineEnding};
@@ -113,7 +113,7 @@ fn a_private_key_is_used_only_for_its_algorithms() {
     }
 }
 
-/// DPoP keys that earlier versions stored were written by the crate `p256`.
+/// Earlier versions stored DPoP keys that the crate `p256` had written.
 #[test]
 fn a_stored_key_of_an_earlier_version_is_read() {
     let pem = p256::SecretKey::from_slice(&[7; 32]).unwrap().to_pkcs8_pem(LineEnding::LF).unwrap();

@@ -1,4 +1,5 @@
-//! The login keychain of macOS. The system knows no time limit for a call, so each has a thread that may be left behind.
+//! The login keychain of macOS. The system has no time limit for calls, so each call has a thread that may be
+//! left behind.
 
 use std::{
     io, process,
@@ -18,7 +19,7 @@ use super::{SERVICE, SessionBus, late, locked};
 const NOT_FOUND: i32 = -25300;
 /// The keychain is locked, or the system would ask the user.
 const INTERACTION_NOT_ALLOWED: i32 = -25308;
-/// The entry belongs to a program with another signature, such as another build of plugbay.
+/// The entry belongs to a program with another signature, such as a different build of plugbay.
 const AUTH_FAILED: i32 = -25293;
 
 #[derive(Debug, Clone)]
@@ -29,7 +30,7 @@ impl Platform {
         Some(Self)
     }
 
-    /// Only a write tells whether it is unlocked.
+    /// Only a write shows whether it is unlocked.
     pub(super) fn check(&self, limit: Duration) -> io::Result<()> {
         run(limit, write_something)
     }
@@ -38,7 +39,8 @@ impl Platform {
         let (entry, secret) = (entry.to_owned(), secret.to_owned());
         run(limit, move || {
             match set_generic_password(SERVICE, &entry, secret.as_bytes()) {
-                // An entry of another build can be replaced, not changed. One that is only locked stays.
+                // An entry of another build can be replaced but not changed. If the keychain is only locked,
+                // the entry stays.
                 Err(error) if matches!(error.code(), INTERACTION_NOT_ALLOWED | AUTH_FAILED) => {
                     write_something()?;
                     delete_generic_password(SERVICE, &entry)?;
@@ -72,12 +74,12 @@ fn write_something() -> Result<(), Error> {
     delete_generic_password(SERVICE, &entry)
 }
 
-/// Runs a call to its end or to its limit, without a question to the user.
+/// Runs a call until its end or the time limit, without asking the user.
 fn run<T: Send + 'static>(
     limit: Duration,
     call: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> io::Result<T> {
-    // Held for ever: nothing in this process may ask.
+    // Held for ever, so that nothing in this process may ask.
     static QUIET: OnceLock<Result<KeychainUserInteractionLock, Error>> = OnceLock::new();
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new().spawn(move || {

@@ -1,10 +1,10 @@
-//! A system without a keychain that plugbay knows.
+//! A system without a keychain that plugbay supports.
 
 use std::{convert::Infallible, io, time::Duration};
 
 use super::SessionBus;
 
-/// There is none, so nothing can be asked.
+/// There is no keychain, so this cannot exist.
 #[derive(Debug, Clone)]
 pub(super) struct Platform(Infallible);
 

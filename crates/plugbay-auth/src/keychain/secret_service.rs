@@ -1,7 +1,7 @@
 //! The Secret Service over D-Bus: `gnome-keyring`, `KWallet`, `KeePassXC` and others.
 //!
-//! Each call has a connection and a runtime of its own, on a thread of its own. So a call can be made anywhere, and
-//! nothing is left of one that runs out of time.
+//! Each call has its own connection, runtime and thread. So a call can be made from anywhere, and a call that
+//! times out leaves nothing behind.
 
 use std::{collections::HashMap, fmt, future::Future, io, path::Path, thread, time::Duration};
 
@@ -20,7 +20,7 @@ const SERVICE_INTERFACE: &str = "org.freedesktop.Secret.Service";
 const COLLECTION: &str = "org.freedesktop.Secret.Collection";
 const ITEM: &str = "org.freedesktop.Secret.Item";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
-/// The path that stands for nothing.
+/// The object path that means "none".
 const NOTHING: &str = "/";
 
 /// A secret on the bus: session, parameters of the encryption, content, type.
@@ -33,7 +33,7 @@ pub(super) struct Platform {
     address: String,
 }
 
-/// An address names a socket and nothing secret, but it is long.
+/// An address contains no secret, but it is long.
 impl fmt::Debug for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretService")
@@ -108,7 +108,7 @@ impl Bus {
         Ok(Self(connection))
     }
 
-    /// The bus starts the service if it can be started, as it does for every program that wants a secret.
+    /// Calls a method. The bus starts the service if possible, as for every program that wants a secret.
     async fn call<B>(&self, path: &str, interface: &str, method: &str, body: &B) -> io::Result<Body>
     where
         B: serde::Serialize + DynamicType,
@@ -117,7 +117,7 @@ impl Bus {
         reply.map(|reply| reply.body()).map_err(failed)
     }
 
-    /// Where new entries go. It is there and unlocked, or this fails.
+    /// The collection for new entries. Fails unless it exists and is unlocked.
     async fn default_collection(&self) -> io::Result<OwnedObjectPath> {
         let reply = self.call(ROOT, SERVICE_INTERFACE, "ReadAlias", &("default",)).await?;
         let collection: OwnedObjectPath = read(&reply)?;
@@ -136,14 +136,15 @@ impl Bus {
         }
     }
 
-    /// Secrets pass as they are: the bus is a socket of this user, and each of its processes may ask for them.
+    /// Opens a session. Secrets are not encrypted: the bus is a socket of this user, whose processes may all
+    /// ask for them.
     async fn open_session(&self) -> io::Result<OwnedObjectPath> {
         let reply = self.call(ROOT, SERVICE_INTERFACE, "OpenSession", &("plain", Value::from(""))).await?;
         let (_output, session): (OwnedValue, OwnedObjectPath) = read(&reply)?;
         Ok(session)
     }
 
-    /// The items of an entry, in whatever collection they are.
+    /// The items of an entry, in any collection.
     async fn find(&self, entry: &str) -> io::Result<Vec<OwnedObjectPath>> {
         let reply = self.call(ROOT, SERVICE_INTERFACE, "SearchItems", &(attributes(entry),)).await?;
         let (unlocked, of_locked): (Vec<OwnedObjectPath>, Vec<OwnedObjectPath>) = read(&reply)?;
@@ -151,14 +152,14 @@ impl Bus {
             return Err(locked());
         }
         if unlocked.is_empty() {
-            // Some services do not search what is locked.
+            // Some services do not search locked collections.
             self.default_collection().await?;
         }
         Ok(unlocked)
     }
 }
 
-/// What an entry is found by. Other programs that keep passwords use the same two words.
+/// The attributes by which an entry is found. Other programs that store passwords use the same two.
 fn attributes(entry: &str) -> HashMap<&str, &str> {
     HashMap::from([("service", SERVICE), ("username", entry)])
 }
@@ -170,17 +171,18 @@ where
     body.deserialize().map_err(failed)
 }
 
-/// A prompt would ask the user. It is not shown, so nothing has happened.
+/// Fails if the service wants a prompt, which would ask the user. It is not shown, so nothing has happened.
 fn unprompted(prompt: &OwnedObjectPath) -> io::Result<()> {
     if prompt.as_str() == NOTHING { Ok(()) } else { Err(locked()) }
 }
 
-/// The socket among the addresses of a bus. Nothing else is used: the network would see the secrets.
+/// The socket among the addresses of a bus. No other transport is used, because secrets would be visible on
+/// the network.
 fn socket(addresses: &str) -> Option<String> {
     addresses.split(';').find(|address| address.starts_with("unix:")).map(str::to_owned)
 }
 
-/// Where the bus is on most systems.
+/// The usual place of the bus.
 fn usual_address(runtime_folder: Option<&Path>) -> Option<String> {
     let path = runtime_folder?.join("bus");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_/.\\*".contains(c);
@@ -188,7 +190,7 @@ fn usual_address(runtime_folder: Option<&Path>) -> Option<String> {
     path.exists().then(|| format!("unix:path={text}"))
 }
 
-/// Runs a call to its end or to its limit.
+/// Runs a call until its end or the time limit.
 fn run<T: Send, F>(limit: Duration, call: impl FnOnce() -> F + Send) -> io::Result<T>
 where
     F: Future<Output = io::Result<T>>,
@@ -251,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Without a runtime, beside one and in its midst.
+    /// Outside a runtime, in another thread, and inside a runtime.
     #[test]
     fn a_session_bus_that_hangs_costs_the_time_limit() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The claims of a token: whether it is an access token of the issuer, for this gateway, at this time.
+//! The claims of a token: whether it is a valid access token of the issuer, for this gateway, at this time.
 
 use std::{
     collections::BTreeMap,
@@ -15,12 +15,12 @@ use serde_json::Value;
 
 use super::ResourceServerSettings;
 
-/// How far the clocks of the issuer and of this machine may be apart, in seconds.
+/// Allowed difference between the clocks of the issuer and of this machine, in seconds.
 pub(super) const LEEWAY: u64 = 60;
 /// Longest name of a caller, in bytes.
 const LONGEST_NAME: usize = 1024;
 
-/// The members of a JSON object. One that stands twice is an error: two readers could see two values.
+/// The members of a JSON object. A repeated one is an error: two readers could see two values.
 #[derive(Debug, Default)]
 pub(super) struct Members(BTreeMap<String, Value>);
 
@@ -34,7 +34,7 @@ impl Members {
     }
 }
 
-/// What valid claims say.
+/// Checks the claims and returns their content.
 pub(super) fn check(
     claims: &Members,
     is_typed: bool,
@@ -74,7 +74,7 @@ fn check_audience(claims: &Members, ours: &[String]) -> Result<(), TokenError> {
     if is_for_us { Ok(()) } else { Err(TokenError::Invalid("the token is for another audience")) }
 }
 
-/// Compares the times with the clock, and returns when the token ends.
+/// Compares the times with the clock, and returns the end of the token.
 fn check_time(claims: &Members, now: u64) -> Result<Duration, TokenError> {
     let ends = seconds(claims, "exp")?.ok_or(TokenError::Invalid("the token has no expiry"))?;
     let ends = ends.checked_add(LEEWAY).ok_or(BAD_TIME)?;
@@ -86,14 +86,14 @@ fn check_time(claims: &Members, now: u64) -> Result<Duration, TokenError> {
             return Err(TokenError::Invalid("the token is not valid yet"));
         }
     }
-    // A moment that the clock cannot tell is no time.
+    // A time that the clock cannot represent is invalid.
     let ends = Duration::from_secs(ends);
     UNIX_EPOCH.checked_add(ends).map(|_| ends).ok_or(BAD_TIME)
 }
 
 const BAD_TIME: TokenError = TokenError::Invalid("a time in the token is wrong");
 
-/// A time in seconds since 1970. It may have a fraction, which is cut off.
+/// A time in seconds since 1970. A fraction is cut off.
 fn seconds(claims: &Members, key: &str) -> Result<Option<u64>, TokenError> {
     match claims.get(key) {
         None => Ok(None),
@@ -107,8 +107,9 @@ fn seconds(claims: &Members, key: &str) -> Result<Option<u64>, TokenError> {
     }
 }
 
-/// Whether an untyped token is an ID token, a refresh token or a message of the issuer: they are signed with the same
-/// keys. `nonce` alone does not tell: some issuers put it into access tokens, which then have scopes.
+/// Whether an untyped token is an ID token, a refresh token or a message of the issuer, which are signed with
+/// the same keys. `nonce` alone proves nothing: some issuers put it into access tokens, which then have
+/// scopes.
 fn is_other_kind(claims: &Members) -> bool {
     let has = |key: &str| claims.get(key).is_some();
     let says = |key: &str, ours: &str| {
@@ -125,7 +126,7 @@ fn subject(claims: &Members, key: &str) -> Result<String, TokenError> {
     subject.map(str::to_owned).ok_or(TokenError::Invalid("the token does not name its caller"))
 }
 
-/// Whether operators can read it in one line.
+/// Whether the text is readable for operators on one line.
 fn is_name(text: &str) -> bool {
     !text.trim().is_empty() && text.len() <= LONGEST_NAME && !text.chars().any(char::is_control)
 }

@@ -1,4 +1,4 @@
-//! Finds the keys of an issuer: by its metadata, or at the address that the user gave.
+//! Finds the keys of an issuer: through its metadata, or at the address that the user gave.
 
 use serde::Deserialize;
 use url::Url;
@@ -12,7 +12,7 @@ use super::{
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
-/// The part of the metadata that counts here.
+/// The part of the metadata that is used here.
 #[derive(Deserialize)]
 struct Metadata {
     issuer: String,
@@ -30,13 +30,13 @@ pub(super) async fn keys(settings: &ResourceServerSettings, fetch: &dyn Fetch) -
     KeySet::read(&fetch.get(&address).await?).ok_or(FetchError::NoKeySet)
 }
 
-/// The address of the keys, by the first metadata document that is the issuer's.
+/// The address of the keys, from the first metadata document that belongs to the issuer.
 async fn address(issuer: &str, fetch: &dyn Fetch) -> Result<Url, FetchError> {
     let base = Url::parse(issuer).ok().filter(is_allowed).ok_or(FetchError::Forbidden)?;
     let mut first_error = None;
     for place in places(&base) {
         match metadata(&place, issuer, fetch).await {
-            // A document from the network must not lead plugbay to other services of this machine.
+            // A document from the network must not direct plugbay to other services on this machine.
             Ok(keys) if keys.scheme() == "http" && base.scheme() != "http" => {
                 first_error.get_or_insert(FetchError::Forbidden);
             }
@@ -57,7 +57,7 @@ async fn metadata(place: &Url, issuer: &str, fetch: &dyn Fetch) -> Result<Url, F
     Url::parse(&jwks_uri).map_err(|_| FetchError::NoMetadata)
 }
 
-/// Where metadata may stand: RFC 8414 first, then the two places of OpenID Connect.
+/// The places of metadata: RFC 8414 first, then the two places of OpenID Connect.
 fn places(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let at = |path: String| {

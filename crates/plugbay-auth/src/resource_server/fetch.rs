@@ -1,4 +1,4 @@
-//! Fetches the metadata and the keys of an issuer: over HTTPS, within limits, and without redirects.
+//! Fetches the metadata and the keys of an issuer: over HTTPS, with limits, and without redirects.
 
 use std::{error::Error, fmt, sync::OnceLock, time::Duration};
 
@@ -10,17 +10,17 @@ use url::Url;
 
 use crate::{address::is_on_this_machine, http::install_crypto};
 
-/// For one document.
+/// Time limit for one document.
 const TIME: Duration = Duration::from_secs(10);
 /// Longest document, in bytes.
 const LONGEST: usize = 1024 * 1024;
 
-/// Gets a document from the network.
+/// Fetches a document from the network.
 pub trait Fetch: Send + Sync + fmt::Debug {
     fn get<'a>(&'a self, url: &'a Url) -> Later<'a, Result<Bytes, FetchError>>;
 }
 
-/// Why there are no keys.
+/// The reason why there are no keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     #[error("its address must begin with https://, or with http:// on this machine")]
@@ -41,13 +41,13 @@ pub enum FetchError {
     NoKeySet,
 }
 
-/// Whether this is the address of an authorization server, or of keys, that tokens may be checked with.
+/// Whether this address of an authorization server or of keys is safe enough for checking tokens.
 pub fn is_trustworthy(address: &str) -> bool {
     Url::parse(address)
         .is_ok_and(|url| is_allowed(&url) && url.username().is_empty() && url.password().is_none())
 }
 
-/// Whether keys may come from this address: unencrypted from this machine alone.
+/// Whether keys may come from this address. Without encryption it must be on this machine.
 pub(super) fn is_allowed(url: &Url) -> bool {
     match url.scheme() {
         "https" => url.host().is_some(),
@@ -56,7 +56,7 @@ pub(super) fn is_allowed(url: &Url) -> bool {
     }
 }
 
-/// Fetches with a client that is made when it is first needed.
+/// Fetches with a client that is made on first use.
 #[derive(Debug, Default)]
 pub struct HttpFetch {
     remote: OnceLock<Client>,

@@ -1,4 +1,4 @@
-//! When keys are fetched, and for how long they count: times in, decisions out.
+//! Decides when keys are fetched, and how long they are used. The time is passed in.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,16 +10,16 @@ use super::{
     unproven::Header,
 };
 
-/// Keys of this age are fetched again, while they are used.
+/// Keys of this age are fetched again, and used meanwhile.
 pub(super) const OLD: Duration = Duration::from_secs(15 * 60);
-/// Keys are forgotten so long after they were fetched.
+/// Keys are dropped this long after they were fetched.
 pub(super) const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// At most so often a token with an unknown key makes plugbay fetch keys.
+/// Least time between fetches that are caused by tokens with unknown keys.
 pub(super) const UNKNOWN_EVERY: Duration = Duration::from_secs(30);
-/// After a failure the next try is not earlier than this.
+/// Least time before the next attempt after a failure.
 pub(super) const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// The keys that are known, and when they were fetched.
+/// The current keys, and when they were fetched.
 #[derive(Debug, Default)]
 pub(super) struct KeyCache {
     keys: KeySet,
@@ -30,31 +30,31 @@ pub(super) struct KeyCache {
     for_unknown: Option<Instant>,
 }
 
-/// What is known of a token's key.
+/// The result of looking up a token's key.
 #[derive(Debug)]
 pub(super) enum Lookup {
     Found {
         key: Arc<Key>,
         generation: u64,
-        /// It is time to fetch the keys again.
+        /// Whether the keys should be fetched again.
         is_old: bool,
     },
-    /// Keys must be fetched before anything can be said.
+    /// Keys must be fetched before this can be decided.
     Fetch(Reason),
     Refused(TokenError),
 }
 
-/// Why keys are fetched.
+/// The reason for fetching keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// There are none, or they are old.
+    /// There are no keys, or they are old.
     Age,
     UnknownKey,
 }
 
 impl KeyCache {
-    /// The generation of the keys while they are young: tokens that were proven with them need no second look. The
-    /// number counts the sets of keys that were fetched.
+    /// The generation of the keys while they are young: tokens proven with them need no further check. The
+    /// number counts the key sets that were fetched.
     pub(super) fn young_generation(&self, now: Instant) -> Option<u64> {
         within(self.fetched, OLD, now).then_some(self.generation)
     }
@@ -80,7 +80,7 @@ impl KeyCache {
         }
     }
 
-    /// The same after a fetch: there is no other one.
+    /// The same after a fetch; there is no further fetch.
     pub(super) fn look_up_fetched(
         &self,
         header: &Header,
@@ -103,14 +103,14 @@ impl KeyCache {
         }
     }
 
-    /// A fetch begins.
+    /// Notes the begin of a fetch.
     pub(super) fn begins(&mut self, reason: Reason, now: Instant) {
         if reason == Reason::UnknownKey {
             self.for_unknown = Some(now);
         }
     }
 
-    /// A fetch has ended. If it failed, the keys stay as they were.
+    /// Notes the end of a fetch. If it failed, the keys stay as they were.
     pub(super) fn ended(&mut self, keys: Option<KeySet>, now: Instant) {
         let Some(keys) = keys else {
             self.failed = Some(now);

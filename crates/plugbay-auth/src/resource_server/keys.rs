@@ -1,4 +1,4 @@
-//! The public keys of an issuer (a JWK set), and which of them a token may be signed with.
+//! The public keys of an issuer (a JWK set), and the choice of the key for a token.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::jws::PublicKey;
 /// Shorter RSA keys can be factored.
 const SHORTEST_RSA: usize = 2048;
 
-/// The keys that tokens may be signed with.
+/// The keys with which tokens may be signed.
 #[derive(Debug, Default)]
 pub(super) struct KeySet(Vec<Arc<Key>>);
 
@@ -24,7 +24,7 @@ pub(super) struct Key {
     public: PublicKey,
 }
 
-/// Why a set has no key for a token.
+/// The reason why a set has no key for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoKey {
     /// A newer set may have it.
@@ -50,12 +50,12 @@ struct Jwk {
     e: Option<String>,
     x: Option<String>,
     y: Option<String>,
-    /// Whoever reads the set could sign with a key that has this.
+    /// The private part of a key: everybody who can read the set could sign with such a key.
     d: Option<Value>,
 }
 
 impl KeySet {
-    /// Reads a JWK set; `None` if it is none. Keys that are for something else are left out.
+    /// Parses a JWK set; `None` if it is invalid. Keys for other purposes are left out.
     pub(super) fn read(document: &[u8]) -> Option<Self> {
         let Document { keys } = serde_json::from_slice(document).ok()?;
         Some(Self(keys.into_iter().filter_map(Key::read).map(Arc::new).collect()))
@@ -65,7 +65,7 @@ impl KeySet {
         self.0.is_empty()
     }
 
-    /// The one key with the id and for the algorithm of this header. Without an id it must be the only one for the
+    /// The one key with the id and algorithm in this header. Without an id it must be the only key for the
     /// algorithm.
     pub(super) fn find(&self, header: &Header) -> Result<Arc<Key>, NoKey> {
         let has_id = |key: &Key| header.kid.is_none() || key.kid == header.kid;
@@ -90,7 +90,8 @@ impl Key {
         Some(Self { kid: jwk.kid, algorithm: jwk.alg, public })
     }
 
-    /// Whether signatures of this algorithm can be checked with it. A key of one algorithm is never used for another.
+    /// Whether signatures with this algorithm can be checked with the key. A key for one algorithm is never
+    /// used for another.
     pub(super) fn fits(&self, algorithm: SignatureAlgorithm) -> bool {
         let is_named = |name: &String| {
             name == algorithm.name() || (name == "Ed25519" && algorithm == SignatureAlgorithm::EdDsa)
@@ -121,7 +122,7 @@ fn bytes(base64: Option<&String>) -> Option<Vec<u8>> {
     BASE64.decode(base64?).ok()
 }
 
-/// A number, without zeros in front.
+/// A number, without leading zeros.
 fn number(base64: Option<&String>) -> Option<Vec<u8>> {
     let bytes = bytes(base64)?;
     let first = bytes.iter().position(|byte| *byte != 0)?;

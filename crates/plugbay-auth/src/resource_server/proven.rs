@@ -1,4 +1,4 @@
-//! Tokens whose signatures were checked a moment ago: a host sends the same one with every request.
+//! Tokens whose signatures were checked recently: a host sends the same token with every request.
 
 use std::{
     collections::HashMap,
@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 const MOST: usize = 4096;
 
-/// Tokens by their digests: no token is kept.
+/// Tokens by their digests; the tokens themselves are not kept.
 #[derive(Debug, Default)]
 pub(super) struct ProvenTokens {
-    /// The keys that all of them were proven with.
+    /// The generation of the keys with which all of them were proven.
     generation: u64,
     known: HashMap<[u8; 32], Arc<AccessToken>>,
 }

@@ -1,4 +1,4 @@
-//! Keys that are fetched, rotated, kept and forgotten, with a scripted issuer and on a paused clock.
+//! Keys that are fetched, rotated, kept and dropped, with a scripted issuer and on a paused clock.
 
 use std::{
     collections::VecDeque,
@@ -27,13 +27,13 @@ use super::{
 const ISSUER: &str = "https://idp.example/realm";
 const METADATA: &str = "https://idp.example/realm/.well-known/openid-configuration";
 const KEYS: &str = "https://keys.example/jwks";
-/// Private keys in PKCS #8; they sign nothing but these tests.
+/// Private keys in PKCS #8, for these tests only.
 const PRIVATE: [&str; 2] = [
     "MC4CAQAwBQYDK2VwBCIEIAhz+Tuu/nzhFwa+jmivr7gWC2EznSKqSv3sKXW/t+St",
     "MC4CAQAwBQYDK2VwBCIEILLgYvZiXcQVFC0rr4bBAfE5LILqxMNyCZPEvSjbVwrB",
 ];
 
-/// An issuer whose documents are played by address; what is not in it is a 404.
+/// An issuer with scripted documents by address; any other address is a 404.
 #[derive(Debug, Clone, Default)]
 struct Issuer {
     documents: Arc<Mutex<Vec<(String, Value)>>>,
@@ -43,7 +43,7 @@ struct Issuer {
 }
 
 impl Issuer {
-    /// With metadata at the place of OpenID Connect, and these keys.
+    /// An issuer with metadata at the place of OpenID Connect, and these keys.
     fn with(keys: &[usize]) -> Self {
         let issuer = Self::default();
         issuer.set(METADATA, json!({ "issuer": ISSUER, "jwks_uri": KEYS }));

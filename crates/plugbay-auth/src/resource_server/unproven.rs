@@ -1,4 +1,4 @@
-//! A token before its signature is checked: its claims are right, if it is genuine.
+//! A token whose signature was not checked yet: if it is genuine, its claims are right.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use plugbay_core::access_token::{AccessToken, TokenError};
@@ -13,14 +13,14 @@ use super::{
 /// Longest token, in bytes.
 pub(super) const LONGEST: usize = 16 * 1024;
 
-/// What the header says of the signature. Keys in it, or addresses of keys, are not even read.
+/// The header's statements about the signature. Keys in it, or addresses of keys, are not even read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) algorithm: SignatureAlgorithm,
     pub(super) kid: Option<String>,
 }
 
-/// Nothing of it but the header can be had without [`Unproven::prove`].
+/// An unchecked token. Only its header is accessible without [`Unproven::prove`].
 pub(super) struct Unproven<'t> {
     pub(super) header: Header,
     signed: &'t str,
@@ -29,7 +29,7 @@ pub(super) struct Unproven<'t> {
 }
 
 impl<'t> Unproven<'t> {
-    /// Reads a token at this time, in seconds since 1970.
+    /// Parses a token and checks its claims at this time, in seconds since 1970.
     pub(super) fn read(
         token: &'t str,
         settings: &ResourceServerSettings,
@@ -52,7 +52,7 @@ impl<'t> Unproven<'t> {
         Ok(Self { header, signed, signature, claims })
     }
 
-    /// Checks the signature with the key of the header.
+    /// Checks the signature with the key for the header.
     pub(super) fn prove(self, key: &Key) -> Result<AccessToken, TokenError> {
         let Self { header, signed, signature, claims } = self;
         if key.verifies(header.algorithm, signed.as_bytes(), signature) {
@@ -71,7 +71,7 @@ fn members(part: &str) -> Result<Members, TokenError> {
 }
 
 fn header(members: &Members, allowed: &[SignatureAlgorithm]) -> Result<Header, TokenError> {
-    // An extension that must be understood: plugbay understands none.
+    // `crit` names extensions that must be understood; plugbay understands none.
     if members.get("crit").is_some() {
         return Err(TokenError::Invalid("the token needs an extension that plugbay does not have"));
     }
@@ -87,7 +87,7 @@ fn header(members: &Members, allowed: &[SignatureAlgorithm]) -> Result<Header, T
     Ok(Header { algorithm, kid })
 }
 
-/// Whether the header says that this is an access token. Other kinds of tokens say so, too.
+/// Whether the header says that this is an access token. A header with another type is an error.
 fn check_type(header: &Members) -> Result<bool, TokenError> {
     match header.get("typ") {
         None => Ok(false),

@@ -1,4 +1,4 @@
-//! What the side of servers asks of a login: headers before each request, a verdict after each rejection.
+//! A login as the server side uses it: headers before each request, a verdict after each rejection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,9 +19,9 @@ use crate::{
     store::Login,
 };
 
-/// A request that is rejected so often is given up.
+/// A request that is rejected this often fails.
 const MOST_ATTEMPTS: u32 = 3;
-/// How often another process's login is looked for while somebody waits for it.
+/// How often another process's login is checked for while somebody waits for it.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Credentials for ServerLogin {
@@ -112,10 +112,10 @@ impl Shared {
             tokens.map(|tokens| (freshness(tokens, self.now()), tokens.refresh.is_some()))
         };
         match state {
-            // It can only be tried: the server says when a new login is needed.
+            // The token can only be tried: the server will say if a new login is needed.
             Some((Freshness::Due | Freshness::Expired, false)) if !self.is_machine() => {}
             Some((Freshness::Due, _)) => {
-                // The token still holds, so nobody waits.
+                // The token is still valid, so nobody waits for the renewal.
                 let shared = Arc::clone(self);
                 tokio::spawn(async move { shared.renew(Reason::Age).await });
             }
@@ -187,7 +187,8 @@ impl Shared {
             return Err(failure("rejects the token that was issued for it").advised(self.remedy()));
         }
         let futile = self.is_futile();
-        // First what needs nobody: the refresh token, at the authorization server that issued it.
+        // First the step that needs no user: the refresh token, sent to the authorization server that issued
+        // it.
         if rejection.attempts <= 1 && self.can_renew() && !futile {
             self.renew(Reason::Rejected(rejection.generation)).await?;
             return Ok(Verdict::SendAgain);
@@ -211,13 +212,14 @@ impl Shared {
         }
     }
 
-    /// Whether the server rejects even new tokens: another one would not help, and each request would ask for one.
+    /// Whether the server rejects even new tokens: then another one would not help, and each request would
+    /// ask for one.
     fn is_futile(&self) -> bool {
         let current = self.generation();
         self.known().futile == Some(current)
     }
 
-    /// Whether another token can be had without the user.
+    /// Whether another token is available without the user.
     fn can_renew(&self) -> bool {
         let known = self.known();
         let Some(login) = known.logins.current() else { return false };
@@ -225,7 +227,7 @@ impl Shared {
         self.is_machine() || (refreshes && login.rejected.is_none())
     }
 
-    /// The request needs scopes that the token does not have.
+    /// Handles a request that needs scopes that the token does not have.
     async fn step_up(
         self: &Arc<Self>,
         challenge: &Challenge,
@@ -242,7 +244,7 @@ impl Shared {
                 .unwrap_or_default()
         };
         let names = needed.join(" ");
-        // Another login with scopes that the token has would not help.
+        // Another login with the same scopes would not help.
         if rejection.attempts > MOST_ATTEMPTS || scopes::covers(&granted, &needed) {
             let what = match names.as_str() {
                 "" => "rejects a token for want of scopes, and does not say which".to_owned(),
@@ -262,7 +264,7 @@ impl Shared {
         Err(self.needs_login(Some(&format!("this needs more rights: {names}"))))
     }
 
-    /// Keeps what a login must ask for, so that a login in any process does.
+    /// Saves the scopes that a login must ask for, so that a login in any process asks for them.
     async fn note_missing(&self, needed: &[String]) {
         let Ok(_lock) = self.store.lock(&self.key).await else { return };
         if self.reload().await.is_err() {
@@ -278,7 +280,7 @@ impl Shared {
         }
     }
 
-    /// Uses the login that the user made with `mcp-remote`, if there is none of our own.
+    /// Uses the login that the user made with `mcp-remote`, if plugbay has none of its own.
     async fn adopt_mcp_remote(&self, discovered: &crate::discovery::Discovered) -> bool {
         let Some(folder) = &self.mcp_remote else { return false };
         let has_own = {

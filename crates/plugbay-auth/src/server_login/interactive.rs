@@ -24,12 +24,12 @@ use crate::{
     token::{TokenError, TokenGrant, TokenRequest},
 };
 
-/// How long a user may take.
+/// How long the user may take for a login.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 /// How long a browser may take to read the last page.
 const PAGE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a login did not succeed.
+/// The reason why a login did not succeed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LoginError {
     #[error("it does not ask for a login")]
@@ -59,7 +59,7 @@ pub enum LoginError {
 }
 
 impl LoginError {
-    /// What the user can do, where that is known.
+    /// A remedy for the user, if there is one.
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::Client(RegistrationError::NotOffered(issuer)) => format!(
@@ -81,22 +81,22 @@ impl LoginError {
 }
 
 impl LoginError {
-    /// Whether the user may succeed with another attempt.
+    /// Whether another attempt by the user may succeed.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Answer { answer: AnswerError::Denied { .. }, .. } | Self::OutOfTime)
     }
 }
 
-/// A login that is under way. It goes on when this is dropped.
+/// A login in progress. It goes on when this is dropped.
 #[derive(Debug, Clone)]
 pub struct LoginFlow {
-    /// Where the user logs in.
+    /// The page where the user logs in.
     pub url: Url,
-    /// Names the login to hosts.
+    /// The id of the login for hosts.
     pub id: String,
     /// The authorization server.
     pub issuer: String,
-    /// Where the browser comes back to.
+    /// The address to which the browser returns.
     pub redirect_uri: String,
     arrivals: mpsc::Sender<Arrival>,
     outcome: watch::Receiver<Option<Result<(), LoginError>>>,
@@ -114,7 +114,8 @@ impl LoginFlow {
         self.outcome.borrow().is_some() || self.outcome.has_changed().is_err()
     }
 
-    /// Takes the address to which the browser was redirected, as the user has copied it. False: it is not of this login.
+    /// Takes the address to which the browser was redirected, as pasted by the user. False if it belongs to
+    /// another login.
     pub async fn paste(&self, text: &str) -> bool {
         let text = text.trim();
         let query =
@@ -126,12 +127,12 @@ impl LoginFlow {
 }
 
 impl ServerLogin {
-    /// Begins a login. `scopes` are asked for besides those that the server wants.
+    /// Begins a login. `scopes` are added to those that the server wants.
     pub async fn begin(&self, scopes: &[String]) -> Result<LoginFlow, LoginError> {
         self.begin_with(scopes, false).await
     }
 
-    /// The same for a user who pastes the redirect: a port that the client is registered with need not be free.
+    /// The same for a user who pastes the redirect: the client's registered port need not be free.
     pub async fn begin_pasted(&self, scopes: &[String]) -> Result<LoginFlow, LoginError> {
         self.begin_with(scopes, true).await
     }
@@ -147,7 +148,7 @@ impl ServerLogin {
         }
         let (discovered, is_guess) = shared.discover_for_login().await?;
         let prepared = match shared.prepare(discovered, scopes, pasted).await {
-            // It is no server of 2025-03-26 either.
+            // So it is no server of 2025-03-26 either.
             Err(LoginError::Client(_)) if is_guess => return Err(DiscoveryError::Nothing.into()),
             prepared => prepared?,
         };
@@ -155,7 +156,7 @@ impl ServerLogin {
     }
 }
 
-/// Everything that the answer of the authorization server needs.
+/// Everything needed to handle the authorization server's answer.
 struct Prepared {
     callback: Callback,
     request: AuthorizationRequest,
@@ -167,7 +168,7 @@ struct Prepared {
 impl Shared {
     /// Sends a request without credentials: the server's answer says how to log in.
     async fn probe(&self) -> Result<(), LoginError> {
-        // Some servers let everybody say hello.
+        // Some servers accept `initialize` from everybody.
         let message = write::request(b"0", "tools/list", b"{}");
         let message = String::from_utf8_lossy(&message).into_owned();
         let response = self.http.probe(&self.url, message, "2025-11-25").await?;
@@ -177,7 +178,7 @@ impl Shared {
         match (response.status, found) {
             (_, Some(found)) => self.known().challenge = Some(found),
             (401 | 403, None) => {}
-            // A server without a need may still offer a login.
+            // A server that needs no login may still offer one.
             _ => {
                 self.discover(None).await.map_err(|_| LoginError::NotNeeded)?;
             }
@@ -185,7 +186,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Like `discover`, but a server of 2025-03-26 need not say anything about itself: then the result is a guess.
+    /// Like `discover`, but a server of 2025-03-26 may have no metadata: then the result is a guess.
     async fn discover_for_login(&self) -> Result<(Discovered, bool), LoginError> {
         self.known().discovered = None; // the user wants to know how it is now
         let challenge = self.known().challenge.clone();
@@ -225,7 +226,7 @@ impl Shared {
         let client = client::obtain(&self.http, &server, need).await?;
         let endpoint = server.token_endpoint.clone();
         let endpoint = endpoint.ok_or_else(|| DiscoveryError::NoMetadata(server.issuer.clone()))?;
-        // Both are checked before anybody is sent there.
+        // Both are checked before a browser is sent there.
         self.http.check(&endpoint)?;
         let asked = Asked {
             client_id: &client.id,
@@ -247,8 +248,8 @@ impl Shared {
         Ok(Prepared { callback, request, server, login, dpop })
     }
 
-    /// Keeps a client that was registered, so that a login that is given up leaves no second one behind. The client of a
-    /// login with tokens stays: only it can renew them.
+    /// Saves a registered client, so that an abandoned login leaves no second one behind. The client of a
+    /// login with tokens stays, because only it can renew them.
     async fn keep_client(&self, issuer: &str, login: &Login) {
         let Ok(_lock) = self.store.lock(&self.key).await else { return };
         if self.reload().await.is_err() {
@@ -287,7 +288,7 @@ impl Shared {
         mut inbox: mpsc::Receiver<Arrival>,
     ) -> Result<(), LoginError> {
         let Prepared { callback, request, server, login, dpop } = prepared;
-        // It listens for as long as there is an inbox.
+        // It listens as long as there is an inbox.
         tokio::spawn(callback.serve(arrivals));
         loop {
             let Some(Arrival { query, outcome, shown }) = inbox.recv().await else {
@@ -305,7 +306,7 @@ impl Shared {
                 Ok(()) => Page::LoggedIn { server: self.key.name.clone() },
                 Err(error) => Page::Failed { server: self.key.name.clone(), why: error.to_string() },
             });
-            // A command ends with the login: the page must have reached the browser before.
+            // A command ends with the login, so the page must reach the browser first.
             if let Some(shown) = shown {
                 let _ = timeout(PAGE_PATIENCE, shown.notified()).await;
             }
@@ -341,7 +342,8 @@ impl Shared {
         login.tokens = Some(self.tokens(issued, &login));
         let failed = |error: StoreError| LoginError::Store(error.to_string());
         let _lock = match self.store.lock(&self.key).await {
-            // The login still holds for this process; that it cannot be kept is told by the attempt to save it.
+            // The login is still valid for this process. The attempt to save it reports that it cannot be
+            // saved.
             Err(error) if error.is_read_only() => None,
             lock => Some(lock.map_err(failed)?),
         };
@@ -352,7 +354,8 @@ impl Shared {
         self.save(logins).await.map_err(failed)
     }
 
-    /// The next login at this authorization server does not use the client that it has forgotten.
+    /// Marks the client as expired, because the authorization server has forgotten it: the next login uses
+    /// another one.
     async fn expire_client(&self, issuer: &str) {
         let Ok(_lock) = self.store.lock(&self.key).await else { return };
         if self.reload().await.is_err() {

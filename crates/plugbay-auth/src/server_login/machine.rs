@@ -1,4 +1,4 @@
-//! Tokens without a user: client credentials, workload identities, and identity providers of enterprises.
+//! Tokens without a user: client credentials, workload identities, and enterprises' identity providers.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     token::{AuthMethod, TokenClient, TokenError, TokenGrant, TokenRequest},
 };
 
-/// Why there is no token for a machine.
+/// The reason why there is no token for a machine.
 #[derive(Debug, thiserror::Error)]
 enum MachineError {
     #[error(transparent)]
@@ -37,7 +37,7 @@ enum MachineError {
 }
 
 impl Shared {
-    /// Asks for a token by the grant that the user has configured.
+    /// Requests a token with the configured grant.
     pub(super) async fn request_for_machine(self: &Arc<Self>, logins: Logins) -> Result<(), Arc<Failure>> {
         match self.machine_login(&logins).await {
             Ok((issuer, login)) => {
@@ -87,7 +87,7 @@ impl Shared {
         Ok((server.issuer.clone(), login))
     }
 
-    /// The statement that is exchanged, for grants that need one.
+    /// The statement to exchange, for grants that need one.
     async fn statement(&self, discovered: &Discovered) -> Result<Option<Secret>, MachineError> {
         match &self.oauth.grant {
             Grant::WorkloadIdentity { assertion } => Ok(Some(assertion::read(assertion)?)),
@@ -96,7 +96,7 @@ impl Shared {
         }
     }
 
-    /// Asks the identity provider of the enterprise to vouch for the user at the authorization server.
+    /// Asks the enterprise's identity provider to vouch for the user at the authorization server.
     async fn id_jag(
         &self,
         idp: &EnterpriseSettings,
@@ -131,7 +131,7 @@ impl Shared {
         }
     }
 
-    /// The authorization server that a configured client belongs to, once it has been used there.
+    /// The authorization server that a configured client belongs to, once the client has been used there.
     pub(super) fn bound_to(&self, logins: &Logins) -> Option<String> {
         let client = self.oauth.client.as_ref()?;
         let is_its = |login: &Login| {
@@ -143,7 +143,7 @@ impl Shared {
     pub(super) fn scopes_for(&self, discovered: &Discovered, before: Option<&Login>) -> Vec<String> {
         let challenge = self.known().challenge.as_ref().and_then(crate::challenge::Challenge::scopes);
         let missing = before.map(|login| login.missing.as_slice()).unwrap_or_default();
-        // A step-up adds to what was asked for. Any other login begins anew.
+        // A step-up adds to the scopes asked for before. Any other login starts from scratch.
         let kept: &[String] =
             before.filter(|_| !missing.is_empty()).map(|login| login.scopes.as_slice()).unwrap_or_default();
         let challenged = if missing.is_empty() { challenge.as_deref() } else { Some(missing) };
@@ -156,7 +156,7 @@ impl Shared {
         })
     }
 
-    /// Tokens are bound to a key where the MCP server asks for that.
+    /// Whether tokens are bound to a key, because the MCP server demands it.
     pub(super) fn uses_dpop(&self, discovered: &Discovered) -> bool {
         let asks = self.known().challenge.as_ref().is_some_and(|challenge| challenge.scheme == "dpop");
         let known = discovered.server.dpop_signing_alg_values_supported.iter().flatten();

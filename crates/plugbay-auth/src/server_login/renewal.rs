@@ -1,4 +1,4 @@
-//! Renews tokens: once for all processes of the user, and so that no token is lost on the way.
+//! Renews tokens: once for all processes of the user, and without losing a token on the way.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::{
 const FIRST_PAUSE: u64 = 2;
 const LONGEST_PAUSE: u64 = 60;
 
-/// Why tokens are renewed.
+/// The reason for renewing tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Their time is over, or soon will be.
+    /// They have expired, or soon will.
     Age,
-    /// The server has rejected those of this generation.
+    /// The server has rejected the tokens of this generation.
     Rejected(Generation),
 }
 
 impl Shared {
-    /// Renews the tokens in a task of its own: a call that is cancelled must not take the answer with it.
+    /// Renews the tokens in a separate task: a call that is cancelled must not take the answer with it.
     pub(super) async fn renew(self: &Arc<Self>, reason: Reason) -> Result<(), Arc<Failure>> {
         let shared = Arc::clone(self);
         let renewed = tokio::spawn(async move { shared.renew_alone(reason).await }).await;
@@ -55,7 +55,7 @@ impl Shared {
             lock => Some(lock.map_err(stored)?),
         };
         self.reload().await.map_err(stored)?;
-        // Another process may have been faster.
+        // Another process may have renewed them already.
         if self.is_renewed(reason) {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl Shared {
         result
     }
 
-    /// Whether there are other tokens than those that were to be renewed.
+    /// Whether there are other tokens than those that should be renewed.
     fn is_renewed(&self, reason: Reason) -> bool {
         let current = self.generation();
         let known = self.known();
@@ -94,7 +94,8 @@ impl Shared {
         known.pause = Some(Pause { since, until: since + pause, failure });
     }
 
-    /// Exchanges the refresh token. It goes to the token endpoint of the login, whatever the MCP server says today.
+    /// Exchanges the refresh token. It is sent to the token endpoint of the login, whatever the MCP server
+    /// says now.
     async fn refresh(self: &Arc<Self>, mut logins: Logins) -> Result<(), Arc<Failure>> {
         let issuer = logins.current.clone().unwrap_or_default();
         let Some(login) = logins.current_mut() else { return Err(self.needs_login(None)) };
@@ -120,7 +121,7 @@ impl Shared {
                 Ok(())
             }
             Err(error) if error.is_final() => {
-                // Nothing is wiped: the access token may still hold, and the user may want to know.
+                // Nothing is deleted: the access token may still be valid, and the user may want to know.
                 login.rejected = Some(error.to_string());
                 if error.forgets_client() {
                     login.client.expire();
@@ -133,7 +134,7 @@ impl Shared {
         }
     }
 
-    /// Writes the logins. What cannot be written is kept in memory, which is better than to lose it.
+    /// Writes the logins. If that fails, they are at least kept in memory.
     pub(super) async fn keep(&self, logins: Logins) {
         if let Err(error) = self.save(logins).await {
             tracing::warn!(server = %self.key.name, "its login is kept in memory alone: {error}");
@@ -144,12 +145,12 @@ impl Shared {
         Endpoint { http: &self.http, url, issuer, now: self.now() }
     }
 
-    /// What was issued, with what the answer left out.
+    /// The issued tokens, completed by the earlier ones where the answer omits something.
     pub(super) fn tokens(&self, issued: Issued, login: &Login) -> Tokens {
         let before = login.tokens.as_ref();
         Tokens {
             access: issued.access,
-            // A server need not issue another one.
+            // A server may keep the old refresh token valid and issue no new one.
             refresh: issued.refresh.or_else(|| before.and_then(|tokens| tokens.refresh.clone())),
             issued_at: self.now(),
             expires_in: issued.expires_in,
@@ -175,7 +176,7 @@ pub(super) fn cannot_renew(error: &TokenError) -> Arc<Failure> {
     Arc::new(failure.with_remedy("try again soon; plugbay keeps the login"))
 }
 
-/// The key that tokens of this login are bound to.
+/// The key to which the tokens of this login are bound.
 fn dpop_key(login: &Login) -> Result<Option<DpopKey>, Arc<Failure>> {
     let key = login.dpop_key.clone().map(DpopKey::from_pem).transpose();
     key.map_err(|error| failure(format!("its token is bound to a key that is of no use: {error}")))

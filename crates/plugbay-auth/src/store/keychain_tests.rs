@@ -177,9 +177,9 @@ fn a_process_without_the_keychain_gets_an_error_with_the_remedy() {
     let error = place.store_without_keychain().load(&place.key).unwrap_err().to_string();
     assert!(error.starts_with("the keychain: this process has none; unlock your keychain"), "{error}");
     assert!(error.ends_with("log out and in again"), "{error}");
-    // It has changed nothing, so the other process still has its login.
+    // The process has changed nothing, so the other one still has its login.
     assert_eq!(place.store(Placement::Auto).load(&place.key).unwrap(), logins());
-    // A logout is possible, and says what is left.
+    // A logout is possible, and reports what is left behind.
     let error = place.store_without_keychain().remove(&place.key).unwrap_err();
     assert!(matches!(error, StoreError::Keychain(_)), "{error}");
     assert_eq!(place.store_without_keychain().load(&place.key).unwrap(), Logins::default());
@@ -245,7 +245,7 @@ fn a_missing_keychain_entry_is_a_login_without_tokens() {
     let login = loaded.current().unwrap();
     assert_eq!((&login.tokens, &login.dpop_key, &login.client.secret), (&None, &None, &None));
     assert_eq!(login.client.id, "plugbay");
-    // A broken one is no better.
+    // A broken entry is no better.
     store.save(&place.key, &logins()).unwrap();
     place.keychain.entries().values_mut().for_each(|secrets| "{".clone_into(secrets));
     assert_eq!(store.load(&place.key).unwrap().current().unwrap().tokens, None);

@@ -1,4 +1,4 @@
-//! The logins at one server, and the form that their file has.
+//! The logins at one server, and the format of their file.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::{
 
 const VERSION: u32 = 1;
 
-/// All that is known about logins at one server, by the issuer of the authorization server.
+/// All logins at one server, by the issuer of the authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Logins {
     /// The issuer of the login in use.
     pub current: Option<String>,
     pub by_issuer: BTreeMap<String, Login>,
-    /// The user has logged out: logins of other programs are not used either.
+    /// Whether the user has logged out: then logins of other programs are not used either.
     pub logged_out: bool,
 }
 
@@ -28,7 +28,8 @@ pub struct Logins {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     pub client: Client,
-    /// Where tokens are refreshed. It was known when the user logged in, and no MCP server can change it.
+    /// The endpoint for refreshing tokens. It is fixed when the user logs in, and no MCP server can change
+    /// it.
     pub token_endpoint: Url,
     pub revocation_endpoint: Option<Url>,
     pub resource: String,
@@ -37,11 +38,11 @@ pub struct Login {
     pub tokens: Option<Tokens>,
     /// The key that the tokens are bound to, as PEM.
     pub dpop_key: Option<Secret>,
-    /// Why the tokens cannot be refreshed any more: only a new login helps.
+    /// The reason why the tokens can no longer be refreshed, so that only a new login helps.
     pub rejected: Option<String>,
-    /// Scopes that a request has needed and the tokens do not have.
+    /// Scopes that a request has needed but the tokens do not have.
     pub missing: Vec<String>,
-    /// The secrets are in the keychain, and have not been read.
+    /// Whether the secrets are in the keychain and were not read.
     hidden: bool,
 }
 
@@ -50,9 +51,9 @@ pub struct Login {
 pub struct Tokens {
     pub access: Secret,
     pub refresh: Option<Secret>,
-    /// Seconds since 1970, by the clock of this machine.
+    /// When the tokens were issued, in seconds since 1970, by the clock of this machine.
     pub issued_at: u64,
-    /// In seconds.
+    /// The lifetime in seconds.
     pub expires_in: Option<u64>,
     /// The scopes that were granted.
     pub scopes: Vec<String>,
@@ -103,7 +104,7 @@ impl Login {
         serde_json::to_string(&secrets).ok()
     }
 
-    /// Removes the secrets, which are in the keychain.
+    /// Removes the secrets, because they are in the keychain.
     pub(super) fn hide(&mut self) {
         self.client.secret = None;
         self.dpop_key = None;
@@ -114,7 +115,7 @@ impl Login {
         self.hidden = true;
     }
 
-    /// Puts the secrets back. Without them there are no tokens.
+    /// Puts the secrets back. Without them, the tokens are removed.
     pub(super) fn give_secrets(&mut self, text: Option<&str>) {
         self.hidden = false;
         let secrets: Secrets = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -173,7 +174,7 @@ pub(super) fn write(key: &ServerKey, logins: &Logins) -> String {
     serde_json::to_string_pretty(&content).unwrap_or_default() + "\n"
 }
 
-/// The file.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
 struct Content {
     version: u32,

@@ -1,18 +1,19 @@
-//! Where the secrets of a login are: in its file or in the keychain. The file says which.
+//! The place of a login's secrets: in its file or in the keychain. The file says which.
 //!
-//! Two processes need not agree. A daemon may have no keychain where a command has one.
+//! Processes may differ: a daemon may have no keychain where a command has one.
 //!
 //! - Each process writes secrets to its own place, and the file tells the others where they are.
 //! - Secrets in the file are read by all. The next process that writes them may move them to the keychain.
-//! - Secrets in the keychain are lost to a process without one: it gets an error that names the remedies, and it
-//!   changes nothing. Only a logout is possible, which then leaves the entry of the keychain behind.
+//! - Secrets in the keychain are lost to a process without one: it gets an error that names the remedies, and
+//!   it changes nothing. Only a logout is possible, which then leaves the entry in the keychain behind.
 
 use std::io;
 
 use super::{Keychain, Logins, Placement, ServerKey, Store, StoreError};
 
 impl Store {
-    /// Puts the secrets in that are in the keychain. False if one of them is not there: then the login has no tokens.
+    /// Adds the secrets that are in the keychain. False if one of them is missing: then its login has no
+    /// tokens.
     pub(super) fn reveal(&self, key: &ServerKey, logins: &mut Logins) -> Result<bool, StoreError> {
         let mut is_complete = true;
         for (issuer, login) in &mut logins.by_issuer {
@@ -26,7 +27,7 @@ impl Store {
         Ok(is_complete)
     }
 
-    /// Moves secrets to the keychain if that is their place.
+    /// Moves secrets to the keychain if they belong there.
     pub(super) fn hide(&self, key: &ServerKey, logins: &mut Logins) -> Result<(), StoreError> {
         let keychain = match self.placement {
             Placement::File => return Ok(()),
@@ -40,7 +41,7 @@ impl Store {
                 Err(error) if self.placement == Placement::Keychain => {
                     return Err(StoreError::Keychain(error));
                 }
-                // A refresh token that is not kept anywhere would be a login that is lost.
+                // If a refresh token were saved nowhere, its login would be lost.
                 Err(error) => {
                     if error.kind() == io::ErrorKind::NotFound {
                         tracing::debug!("there is no keychain: {error}");
@@ -54,7 +55,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes entries of the keychain that `after` does not need any more.
+    /// Removes entries in the keychain that `after` no longer needs.
     pub(super) fn discard(&self, key: &ServerKey, before: &Logins, after: &Logins) {
         let Some(keychain) = &self.keychain else { return };
         for issuer in hidden(before) {
@@ -73,7 +74,7 @@ impl Store {
         for issuer in hidden(before) {
             self.keychain()?.remove(&self.entry(key, issuer)).map_err(StoreError::Keychain)?;
         }
-        // A keychain that failed once may still have an old entry.
+        // If the keychain failed once, it may still have an old entry.
         if let (Some(keychain), Placement::Auto) = (&self.keychain, self.placement) {
             let mut others = before.by_issuer.iter().filter(|(_, login)| !login.is_hidden());
             let _ = others.try_for_each(|(issuer, _)| keychain.remove(&self.entry(key, issuer)));
@@ -89,7 +90,7 @@ impl Store {
         self.keychain.as_deref().ok_or_else(|| StoreError::Keychain(missing()))
     }
 
-    /// Where the keychain has the secrets of a login. Another folder has other logins.
+    /// The name of a login's entry in the keychain. Each folder has its own entries.
     fn entry(&self, key: &ServerKey, issuer: &str) -> String {
         format!("{} {} {issuer} {}", key.name, key.url, self.folder.display())
     }

@@ -14,13 +14,13 @@ use reqwest::{Client, redirect};
 
 use crate::scripted::{Site, Time};
 
-/// What has become of a request to an MCP server.
+/// The outcome of a request to an MCP server.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     Done,
     NeedsLogin(Arc<Failure>),
     Failed(Arc<Failure>),
-    /// The login says that the answer is not its concern.
+    /// The login says that it is not concerned.
     NotOurs,
 }
 
@@ -47,7 +47,7 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(site: &Site) -> Self {
-        // In memory where that is possible: the store syncs every file, and other programs use the disk as well.
+        // In memory if possible: the store syncs every file, and other programs use the disk too.
         let memory = tempfile::tempdir_in("/dev/shm");
         let folder = memory.or_else(|_| tempfile::tempdir()).unwrap();
         Self { folder, time: Arc::clone(&site.time), url: site.url() }
@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// The login as a process of the user has it.
+    /// The login, as one process of the user has it.
     pub fn login(&self) -> ServerLogin {
         self.login_with(OAuthSettings::default())
     }
@@ -101,7 +101,7 @@ impl Bench {
     }
 }
 
-/// Sends a request as the side of servers does.
+/// Sends a request like the server side.
 pub async fn call(login: &ServerLogin, url: &str) -> Outcome {
     call_with(&browser(), login, url).await
 }
@@ -147,13 +147,13 @@ fn failed(failure: Arc<Failure>) -> Outcome {
     if failure.cause == Cause::NeedsLogin { Outcome::NeedsLogin(failure) } else { Outcome::Failed(failure) }
 }
 
-/// A client that follows no redirects.
+/// A client that does not follow redirects.
 pub fn browser() -> Client {
     // The crate under test installs the provider that this client needs.
     Client::builder().redirect(redirect::Policy::none()).no_proxy().tls_certs_only([]).build().unwrap()
 }
 
-/// Logs in as the user does with a browser.
+/// Logs in like a user with a browser.
 pub async fn log_in(login: &ServerLogin) -> Result<(), LoginError> {
     let flow = login.begin(&[]).await?;
     consent(&flow).await;

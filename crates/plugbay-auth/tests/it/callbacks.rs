@@ -1,4 +1,4 @@
-//! Requests to the redirect URI: by the browser of the user, and by others.
+//! Requests to the redirect URI, by the user's browser and by others.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     scripted::{Answer, Reply, SECRET, Site},
 };
 
-/// The page for a request as it is on the wire.
+/// The page for a raw HTTP request.
 async fn send(flow: &LoginFlow, request: &str) -> String {
     let port = Url::parse(&flow.redirect_uri).unwrap().port().unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -28,7 +28,8 @@ async fn send(flow: &LoginFlow, request: &str) -> String {
     String::from_utf8_lossy(&page).into_owned()
 }
 
-/// A query, what becomes of it (`stranger`: the login goes on; `over`: it has failed), and whether the issuer names itself.
+/// A query, its effect (`stranger`: the login goes on; `over`: it has failed), and whether the issuer names
+/// itself.
 const QUERIES: [(&str, &str, bool); 34] = [
     ("", "stranger", false),
     ("code=c", "stranger", false),
@@ -229,7 +230,7 @@ async fn the_next_login_can_have_the_same_fixed_port() {
     }
 }
 
-/// Each request of a login can be slow: none makes it hang.
+/// Each request of a login can be slow, but none makes the login hang.
 #[tokio::test]
 async fn a_site_that_does_not_answer_ends_the_login_in_time() {
     let paths = [

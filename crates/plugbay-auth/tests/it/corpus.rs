@@ -1,7 +1,8 @@
 //! The hostile corpus: authorization URLs, documents, redirects and answers, each with its expected outcome.
 //!
-//! A case of `corpus/*.jsonl` programs a site, and the user tries to log in there. `expect` is `ok`, or a part of the error.
-//! In all texts `$SITE` and `$CANARY` are the origins of the site and of another one, which must see no credential.
+//! A case in `corpus/*.jsonl` programs a site, and the user tries to log in there. `expect` is `ok`, or a
+//! part of the error. In all texts `$SITE` and `$CANARY` are the origins of the site and of another one,
+//! which must get no credential.
 
 use std::{collections::BTreeMap, io::Write as _, time::Duration};
 
@@ -18,9 +19,9 @@ use crate::{
     scripted::{Answer, Reply, SECRET, Site},
 };
 
-/// No case may take longer than this, on the busiest machine.
+/// Time limit for a case, even on the busiest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest error that a user is shown.
+/// Longest error for a user.
 const LONGEST_ERROR: usize = 3000;
 
 #[derive(Deserialize)]
@@ -38,7 +39,7 @@ struct Case {
     /// Answers by path.
     #[serde(default)]
     answers: BTreeMap<String, Programmed>,
-    /// Requests that reach the canary; none unless the case says so.
+    /// Number of requests that reach the canary; none unless the case says so.
     #[serde(default)]
     canary: usize,
 }
@@ -51,7 +52,7 @@ struct Programmed {
     location: Option<String>,
     json: Option<Value>,
     text: Option<String>,
-    /// The text that comes before, so often again.
+    /// This text repeated this many times, before the rest.
     repeat: Option<(String, usize)>,
     kind: Option<String>,
     #[serde(default)]
@@ -107,7 +108,7 @@ async fn run(case: Case) {
         "{name}"
     );
     assert!(!log::text().contains(SECRET), "{name}");
-    // What was stored can be read again.
+    // The stored logins can be read again.
     let _ = bench.call(&login).await;
     assert!(bench.login().logins().await.is_ok(), "{name}");
 }
@@ -135,7 +136,7 @@ fn answer(programmed: &Programmed, filled: &dyn Fn(&str) -> String) -> Answer {
     answer
 }
 
-/// A URL that the user is sent to.
+/// Checks a URL that the user is sent to.
 fn assert_url(url: &Url, case: &str) {
     assert!(matches!(url.scheme(), "http" | "https"), "{case}: {url}");
     assert!(url.has_host() && url.username().is_empty() && url.password().is_none(), "{case}: {url}");
@@ -171,7 +172,8 @@ async fn odd_registrations_and_tokens_are_refused_or_harmless() {
     run_all("answers", include_str!("corpus/answers.jsonl")).await;
 }
 
-/// Lines of two marks and a URL as JSON: `y` if a server on this machine may name it, and if a public one may.
+/// Each line has two marks and a URL as JSON: `y` if a server on this machine may name it, and if a public
+/// one may.
 #[tokio::test]
 async fn authorization_urls_are_https_and_lead_to_allowed_hosts() {
     let public = AddressPolicy::new(&Url::parse("https://mcp.example/mcp").unwrap(), false);
@@ -195,7 +197,7 @@ async fn authorization_urls_are_https_and_lead_to_allowed_hosts() {
     let _ = writeln!(std::io::stderr(), "urls: {count} cases");
 }
 
-/// Addresses that no metadata may name, for each thing that it names.
+/// Addresses that metadata must not contain, for each of its URLs.
 #[tokio::test]
 async fn no_request_reaches_a_forbidden_address() {
     let mut count = 0;
@@ -224,13 +226,13 @@ async fn no_request_reaches_a_forbidden_address() {
                 }
                 _ => site.script().server = json!({kind: at("/x")}),
             }
-            // The challenge of before is still known: another login has none.
+            // This login still has the previous challenge; a new one has none.
             let login = if kind == "challenge" { Bench::new(&site).login() } else { login.clone() };
             let error = match login.begin(&[]).await {
                 Ok(flow) => panic!("{kind} {address}: {}", flow.url),
                 Err(error) => error.to_string(),
             };
-            // Without a dial: it is not "cannot be reached".
+            // Rejected before connecting: the error is not "cannot be reached".
             assert!(
                 error.contains("not requested")
                     || error.contains("cannot be read")
@@ -244,7 +246,7 @@ async fn no_request_reaches_a_forbidden_address() {
     let _ = writeln!(std::io::stderr(), "addresses: {count} cases");
 }
 
-/// A public server names this machine: a listener here must not even hear a connection.
+/// A public server names this machine: a listener here must not even get a connection.
 #[tokio::test]
 async fn a_public_server_cannot_make_us_dial_this_machine() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -252,7 +254,7 @@ async fn a_public_server_cannot_make_us_dial_this_machine() {
     let site = Site::start().await;
     let bench = Bench { url: "https://mcp.invalid/mcp".to_owned(), ..Bench::new(&site) };
     let login = bench.login();
-    // `vm` and the like: names that resolve to this machine.
+    // `vm` and others: names that resolve to this machine.
     let names = [
         "localhost",
         "127.0.0.1",

@@ -1,10 +1,12 @@
 //! Thirty simulated days: sixteen processes share one login whose tokens live for ten minutes.
 //!
-//! Access tokens live for 600 s, and a refresh token is good for a single use: the second use revokes the grant, and the
-//! test fails. The authorization server fails in between, processes are killed, and the clock of the machine jumps.
+//! Access tokens live for 600 s, and a refresh token can be used once: a second use revokes the grant, and
+//! the test fails. Meanwhile the authorization server fails, processes are killed, and the machine's clock
+//! jumps.
 //!
-//! An answer with a rotated refresh token can get lost: the connection breaks, or the process that waits for it is killed.
-//! No client can help that. Like most real servers, the scripted one accepts the predecessor for a short time (60 s).
+//! An answer with a rotated refresh token can get lost: the connection breaks, or the waiting process is
+//! killed. No client can prevent that. Like most real servers, the scripted one accepts the predecessor for a
+//! short time (60 s).
 
 mod child;
 mod worker;
@@ -24,11 +26,11 @@ use crate::{
 const DAYS: u64 = 30;
 const PROCESSES: usize = 16;
 const LIFE: u64 = 600;
-/// A token is refreshed at 80% of its life.
+/// A token is refreshed at 80% of its lifetime.
 const DUE: u64 = LIFE / 5 * 4;
-/// The longest pause after a renewal that failed, and a second.
+/// The longest pause after a failed renewal, plus a second.
 const PAUSE: u64 = 61;
-/// How the clock of the machine is set, in seconds.
+/// The jumps of the machine's clock, in seconds.
 const JUMPS: [i64; 6] = [-3600, 24 * 3600, -300, 300, -24 * 3600, 3600];
 
 #[tokio::test]
@@ -49,12 +51,12 @@ struct Days {
     workers: Vec<Worker>,
     /// The file that all processes read the time from.
     clock: std::fs::File,
-    /// By how much the clock of the machine is wrong, in seconds.
+    /// The error of the machine's clock, in seconds.
     offset: i64,
     random: Random,
-    /// Since when no request may fail.
+    /// The time from which no request may fail.
     calm: u64,
-    /// When the trouble of the authorization server ends.
+    /// When the authorization server's trouble ends.
     trouble_until: Option<u64>,
     figures: Figures,
 }
@@ -104,7 +106,7 @@ impl Days {
         self.clock.write_all_at(&now.to_le_bytes(), 0).unwrap();
     }
 
-    /// Some time passes, something may happen, and some processes make requests.
+    /// Lets some time pass, perhaps makes something happen, and makes some processes send requests.
     async fn moment(&mut self) {
         self.figures.moments += 1;
         let gap = match self.random.below(10) {
@@ -132,7 +134,7 @@ impl Days {
         self.requests(usize::try_from(count).unwrap(), "call").await;
     }
 
-    /// So many processes make requests at the same time.
+    /// Makes this many processes send requests at the same time.
     async fn requests(&mut self, count: usize, command: &str) {
         let first = usize::try_from(self.random.below(PROCESSES as u64)).unwrap();
         let chosen: Vec<usize> = (first..first + count).map(|number| number % PROCESSES).collect();
@@ -155,7 +157,7 @@ impl Days {
         }
     }
 
-    /// Waits until no process renews a token.
+    /// Waits until no process is renewing a token.
     async fn settle(&mut self) {
         for worker in &mut self.workers {
             worker.send("settle").await;
@@ -179,7 +181,7 @@ impl Days {
     async fn end_trouble(&mut self) {
         self.site.trouble(Trouble::None);
         self.trouble_until = None;
-        // A process may not yet have heard of its failure: its pause begins then.
+        // A process may not know of its failure yet; its pause begins then.
         self.settle().await;
         self.calm = self.site.now() + PAUSE;
     }
@@ -230,7 +232,7 @@ impl Days {
         self.recover().await;
     }
 
-    /// Seconds after an answer got lost somebody makes a request, within the grace of the server.
+    /// Makes a request seconds after an answer got lost, within the server's grace.
     async fn recover(&mut self) {
         self.pass(3);
         self.requests(4, "call settle").await;
@@ -241,7 +243,7 @@ impl Days {
         std::mem::replace(&mut self.workers[number], new).kill().await;
     }
 
-    /// The clock of the machine is set.
+    /// Makes the machine's clock jump.
     async fn jump(&mut self) {
         self.settle().await;
         self.figures.jumps += 1;
@@ -268,7 +270,7 @@ impl Days {
             grants.graced,
         );
         assert_eq!((grants.logins, grants.registered, grants.reused), (1, 1, 0));
-        // A lost answer and a clock that jumps cost one refresh each; all others are as far apart as they can be.
+        // A lost answer and a clock jump cost one refresh each; all others are as far apart as possible.
         let losses = figures.lost_answers + figures.kills + figures.kills_of_holders;
         assert!(grants.graced <= losses, "{} refresh tokens were used again", grants.graced);
         assert!(early <= grants.graced + figures.jumps, "{early} refreshes were early");
@@ -278,7 +280,7 @@ impl Days {
     }
 }
 
-/// Random numbers that are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {

@@ -15,7 +15,7 @@ use crate::{
 async fn discovery_asks_in_the_specified_order() {
     let site = Site::start().await;
     let login = Bench::new(&site).login();
-    // The challenge names no metadata, so all well-known places are asked.
+    // The challenge names no metadata, so all well-known places are requested.
     let missing = Answer::text(404, "text/plain", "no");
     site.script().challenge = Some("Bearer".to_owned());
     site.always("/.well-known/oauth-protected-resource/mcp", missing.clone());
@@ -90,7 +90,7 @@ async fn a_step_up_asks_for_the_union_of_scopes() {
     site.script().needs = vec!["write".to_owned()];
     let Outcome::NeedsLogin(failure) = bench.call(&login).await else { panic!("it needs a login") };
     assert!(failure.to_string().contains("write"), "{failure}");
-    // Another process knows what is missing.
+    // Another process knows the missing scopes.
     let flow = bench.login().begin(&[]).await.unwrap();
     let scope = flow.url.query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
     assert_eq!(scope, "read write");
@@ -173,7 +173,7 @@ async fn a_refresh_that_fails_keeps_the_login() {
         site.once("/token", answer);
         let outcome = bench.call(&login).await;
         assert!(matches!(outcome, Outcome::Failed(_)), "{}", outcome.text());
-        // While it pauses, nothing is sent.
+        // During the pause nothing is sent.
         assert!(matches!(bench.call(&login).await, Outcome::Failed(_)));
         assert_eq!(bench.record(), record);
         site.pass(61);

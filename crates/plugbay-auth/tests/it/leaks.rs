@@ -23,7 +23,7 @@ struct Three {
 }
 
 impl Three {
-    /// The MCP server checks no tokens itself: its scripted answers say what it thinks of them.
+    /// The MCP server does not check tokens itself: its scripted answers accept or reject them.
     async fn start() -> Self {
         let (mcp, server, evil) = (Site::start().await, Site::start().await, Site::start().await);
         mcp.script().resource = json!({"authorization_servers": [server.origin]});
@@ -32,7 +32,7 @@ impl Three {
         Self { mcp, server, evil, bench }
     }
 
-    /// Lets all requests pass that the login can save, and some that it cannot.
+    /// Sends all requests that the login can save, and some that it cannot.
     async fn provoke(&self, login: &ServerLogin) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for login in [login, &self.bench.login()] {
@@ -54,10 +54,10 @@ impl Three {
     }
 }
 
-/// Its name, and what the MCP server does.
+/// The name of an attack, and the MCP server's part in it.
 type Attack<'a> = (&'static str, Box<dyn Fn() + 'a>);
 
-/// What the MCP server says after the login.
+/// The MCP server's answers after the login.
 fn attacks(three: &Three) -> Vec<Attack<'_>> {
     let (mcp, evil, server) = (&three.mcp, &three.evil, &three.server);
     let metadata = "/.well-known/oauth-protected-resource/mcp";
@@ -147,7 +147,7 @@ async fn refresh_tokens_and_client_secrets_stay_with_their_issuer() {
         let refreshed =
             three.server.bodies("/token").iter().filter(|body| body.contains("refresh_token")).count();
         assert!(refreshed > 0, "{case}: the true token endpoint was asked");
-        // Even a login of the user there takes nothing along.
+        // Even if the user logs in there, no credential is sent along.
         if let Ok(flow) = login.begin(&[]).await
             && flow.url.as_str().starts_with(&three.evil.origin)
         {

@@ -1,4 +1,4 @@
-//! Captures all that the crate logs, to search it for secrets.
+//! Captures everything that the crate logs, to search it for secrets.
 
 use std::{
     fmt::{self, Write as _},
@@ -13,7 +13,7 @@ use tracing::{
 
 static TEXT: Mutex<String> = Mutex::new(String::new());
 
-/// Begins to capture, once for the whole test binary.
+/// Starts capturing, once for the whole test binary.
 pub fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -21,7 +21,7 @@ pub fn capture() {
     });
 }
 
-/// What has been logged so far, by all tests.
+/// Everything logged so far, by all tests.
 pub fn text() -> String {
     TEXT.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

@@ -110,7 +110,7 @@ async fn dpop_tokens_are_proved_with_nonces() {
     assert!(bench.call(&login).await.is_done());
     site.script().grants.nonce = Some("second".into());
     assert!(bench.call(&login).await.is_done());
-    // The key outlives a refresh, in another process too.
+    // The key survives a refresh, even one by another process.
     site.pass(700);
     assert!(bench.call(&bench.login()).await.is_done());
     assert!(bench.call(&login).await.is_done());

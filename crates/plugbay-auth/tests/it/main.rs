@@ -1,4 +1,4 @@
-//! The login at servers, against a scripted authorization server.
+//! Logins at servers, tested with a scripted authorization server.
 
 mod bench;
 mod callbacks;

@@ -16,7 +16,7 @@ use crate::{
     scripted::{SECRET, START, Site},
 };
 
-/// Files as `mcp-remote` writes them.
+/// Files in the format of `mcp-remote`.
 struct Remote {
     folder: PathBuf,
     name: String,
@@ -33,7 +33,7 @@ impl Remote {
     fn write(&self, kind: &str, content: &Value) {
         let path = self.folder.join(format!("{}_{kind}.json", self.name));
         fs::write(&path, content.to_string()).unwrap();
-        // By the clock of the test it was written just now.
+        // By the test's clock it was written just now.
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(START);
         fs::File::options().write(true).open(path).unwrap().set_modified(now).unwrap();
     }
@@ -47,7 +47,7 @@ impl Remote {
     }
 }
 
-/// Tokens of a login that somebody has made at this site.
+/// The tokens of a login made at this site.
 async fn tokens(site: &Site) -> (String, String, String) {
     let bench = Bench::new(site);
     bench.logged_in().await;
@@ -92,7 +92,7 @@ async fn broken_files_of_mcp_remote_are_ignored() {
     }
 }
 
-/// The server, or its metadata, names an authorization server that cannot have issued the tokens.
+/// The server or its metadata names an authorization server that cannot have issued the tokens.
 #[tokio::test]
 async fn a_refresh_token_of_mcp_remote_is_not_sent_to_a_foreign_issuer() {
     let jwt = |issuer: &str| {

@@ -26,10 +26,10 @@ pub use self::{
     grants::{Grants, SECRET},
 };
 
-/// The seconds since 1970 by which the authorization server counts.
+/// The authorization server's time, in seconds since 1970.
 pub type Time = Arc<AtomicU64>;
 
-/// A moment at which simulated time begins.
+/// The start of the simulated time.
 pub const START: u64 = 1_800_000_000;
 
 /// A request as the site has received it.
@@ -38,7 +38,7 @@ pub struct Received {
     pub method: String,
     pub path: String,
     pub query: String,
-    /// All headers as text, one a line.
+    /// All headers as text, one per line.
     pub headers: String,
     pub body: String,
 }
@@ -77,34 +77,34 @@ pub enum Trouble {
     Unavailable,
     /// It answers after this time.
     Slow(Duration),
-    /// It carries the request out, and the connection breaks after so many bytes of the answer.
+    /// It carries out the request, and the connection breaks after this many bytes of the answer.
     Broken(usize),
-    /// It takes the request and waits until the trouble is over; then it carries it out.
+    /// It accepts the request, but carries it out only when the trouble is over.
     Held,
-    /// It carries the request out, and keeps the answer until the trouble is over.
+    /// It carries out the request, but sends the answer only when the trouble is over.
     HeldAfter,
 }
 
-/// What the site does.
+/// The behaviour of the site.
 #[derive(Debug)]
 pub struct Script {
     pub grants: Grants,
     /// Fields of the protected resource metadata, and of the authorization server's. `null` removes a field.
     pub resource: Value,
     pub server: Value,
-    /// Instead of `Bearer resource_metadata=…`.
+    /// The challenge in place of `Bearer resource_metadata=…`.
     pub challenge: Option<String>,
-    /// The MCP server demands these scopes.
+    /// The scopes that the MCP server demands.
     pub needs: Vec<String>,
-    /// The MCP server rejects all tokens.
+    /// Whether the MCP server rejects all tokens.
     pub rejects_all: bool,
-    /// Answers by path, in the place of the usual ones: those for the next requests, then the lasting one.
+    /// Answers by path that replace the usual ones: for the next requests, and for all further ones.
     once: HashMap<String, VecDeque<Answer>>,
     always: HashMap<String, Answer>,
     received: Vec<Received>,
 }
 
-/// A site that serves as long as this lives.
+/// A site that runs until this is dropped.
 #[derive(Debug)]
 pub struct Site {
     pub origin: String,
@@ -168,7 +168,7 @@ impl Site {
         self.trouble.send_replace(trouble);
     }
 
-    /// Waits until so many requests are held.
+    /// Waits until this many requests are held.
     pub async fn held(&self, count: usize) {
         self.held.subscribe().wait_for(|held| *held >= count).await.unwrap();
     }
@@ -209,7 +209,7 @@ impl Site {
             .collect()
     }
 
-    /// All that the site has received, as text to search.
+    /// Everything that the site has received, as text.
     pub fn everything(&self) -> String {
         let line = |request: &Received| {
             let Received { method, path, query, headers, body } = request;
@@ -219,7 +219,7 @@ impl Site {
     }
 }
 
-/// What a connection needs.
+/// The data that a connection needs.
 #[derive(Clone)]
 struct Place {
     origin: String,
@@ -244,7 +244,7 @@ async fn serve(listener: TcpListener, place: Place) {
     }
 }
 
-/// An error ends the connection.
+/// Answers a request. An error ends the connection.
 async fn answer(place: Place, request: Request<Incoming>) -> Result<Response<Reply>, &'static str> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| "the client has gone")?.to_bytes();
@@ -275,7 +275,7 @@ async fn answer(place: Place, request: Request<Incoming>) -> Result<Response<Rep
     Ok::<_, Infallible>(response.body(answer.reply).unwrap()).map_err(|_| "never")
 }
 
-/// The answer of the token endpoint, with the trouble that it has now.
+/// The answer of the token endpoint, with its current trouble.
 async fn troubled(
     place: &Place,
     received: &Received,
@@ -311,7 +311,7 @@ impl Place {
     async fn wait(&self) {
         let mut trouble = self.trouble.subscribe();
         self.held.send_modify(|held| *held += 1);
-        // The request may be dropped meanwhile: its client was killed.
+        // The request may be dropped while it waits, because its client was killed.
         let held = Counted(&self.held);
         let _ = trouble.wait_for(|trouble| !matches!(trouble, Trouble::Held | Trouble::HeldAfter)).await;
         drop(held);

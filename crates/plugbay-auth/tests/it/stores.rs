@@ -1,4 +1,4 @@
-//! The store of logins: what is on the disk, and what happens when the disk is of no use.
+//! The store of logins: its files, and its behaviour on unusable disks.
 
 use std::{
     collections::HashMap,
@@ -39,7 +39,7 @@ async fn files_of_tokens_are_for_their_owner_alone() {
     for name in names(&bench.logins()) {
         assert_eq!(mode(&bench.logins().join(&name)), 0o600, "{name}");
     }
-    // A folder that others can read is closed again.
+    // A folder that others can read is made private again.
     fs::set_permissions(bench.logins(), fs::Permissions::from_mode(0o755)).unwrap();
     site.pass(700);
     assert!(bench.call(&login).await.is_done());
@@ -151,7 +151,7 @@ async fn tokens_are_kept_in_memory_when_they_cannot_be_written() {
             assert!(outcome.is_done(), "{}", outcome.text());
         }
     }
-    // When there is room again, what is known is written for the others.
+    // When there is room again, the logins in memory are written for the other processes.
     keychain.is_full.store(false, Ordering::SeqCst);
     site.pass(10);
     assert!(bench.call(&login).await.is_done());
@@ -161,7 +161,7 @@ async fn tokens_are_kept_in_memory_when_they_cannot_be_written() {
     assert_eq!((grants.refreshed.len(), grants.reused), (4, 0));
 }
 
-/// A folder that nobody can write to, if this machine has one.
+/// A folder that is not writable, if this machine has one.
 fn unwritable() -> Option<std::path::PathBuf> {
     let folder = Path::new("/sys/kernel/plugbay-test");
     let error = fs::create_dir(folder).err()?;

@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 use super::report::CallStatus;
 use crate::run::calls::CallEnd;
 
-/// So much of a result is read by the model, in characters.
+/// The model reads at most this much of a result, in characters.
 const LONGEST: usize = 20_000;
 
 pub(super) struct Outcome {
     pub(super) text: String,
     pub(super) status: CallStatus,
-    /// Images, sounds, files and links, as they came.
+    /// Images, sounds, files and links, unchanged.
     pub(super) shown: Vec<Box<RawValue>>,
 }
 
@@ -50,7 +50,7 @@ struct Resource {
 }
 
 impl Outcome {
-    /// It was not made.
+    /// The outcome of a call that was not made.
     pub(super) fn refused(why: &str) -> Self {
         let text = format!("The call was not made: {why}");
         Self { text, status: CallStatus::Refused(why.to_owned()), shown: Vec::new() }
@@ -63,7 +63,7 @@ impl Outcome {
         }
     }
 
-    /// It was made, and there is no result.
+    /// The outcome of a call that was made and has no result.
     pub(super) fn failed(why: &str) -> Self {
         Self { text: failure(why), status: CallStatus::Failed(why.to_owned()), shown: Vec::new() }
     }
@@ -94,7 +94,7 @@ impl Outcome {
 }
 
 impl Block {
-    /// In words: the model may not see it, and it may be large.
+    /// Describes a block in words: the model may not be able to see it, and it may be large.
     fn describe(&self) -> String {
         let Self { kind, text, mime_type, uri, resource } = self;
         match (kind.as_str(), resource) {
@@ -107,7 +107,7 @@ impl Block {
     }
 }
 
-/// Not every provider has a mark for what failed.
+/// The text of a failed call. It says so, because not every provider has a flag for failed calls.
 fn failure(why: &str) -> String {
     format!("The call failed: {why}")
 }

@@ -7,9 +7,9 @@ use serde_json::{json, value::RawValue};
 
 use super::outcome::Outcome;
 
-/// So much of arguments and of reasons is told, in characters.
+/// Arguments and reasons are reported up to this length, in characters.
 const LONGEST: usize = 500;
-/// So much of what tools gave for the user's eyes is passed on, in bytes.
+/// Limit of images, files and other blocks for the user that are passed on, in bytes.
 const SHOWN: usize = 1024 * 1024;
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub(super) enum CallStatus {
     Running,
     Done,
     Failed(String),
-    /// It never reached a server.
+    /// The call never reached a server.
     Refused(String),
 }
 
@@ -53,7 +53,7 @@ pub(super) enum RunError {
 }
 
 impl Report {
-    /// A call is to be made; gives the number of its line.
+    /// Adds a call that is about to be made; returns the number of its line.
     pub(super) fn planned(&mut self, tool: &str, arguments: &str) -> usize {
         let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
         self.lines.push(Line { tool, arguments, status: CallStatus::Planned });
@@ -64,7 +64,7 @@ impl Report {
         self.lines[line].status = CallStatus::Running;
     }
 
-    /// Keeps what is for the user's eyes, and gives the rest back.
+    /// Keeps the blocks that the user should see, and returns the rest of the outcome.
     pub(super) fn done(&mut self, line: usize, mut outcome: Outcome) -> Outcome {
         self.lines[line].status = outcome.status.clone();
         for block in std::mem::take(&mut outcome.shown) {
@@ -86,7 +86,7 @@ impl Report {
         !matches!(self.end, Some(Ok(_)))
     }
 
-    /// The words, the record, and what is for the user's eyes: a raw list of blocks.
+    /// The model's text, the record, and the blocks for the user: a raw list of blocks.
     pub(super) fn content(&self) -> String {
         let text = |text: &str| json!({ "type": "text", "text": text }).to_string();
         let shown = self.shown.iter().map(|block| block.get().to_owned());
@@ -131,7 +131,7 @@ impl CallStatus {
     }
 }
 
-/// In one line.
+/// The beginning of a text, on one line.
 fn beginning(text: &str) -> String {
     let line = text.lines().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {

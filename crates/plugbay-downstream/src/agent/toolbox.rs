@@ -1,4 +1,5 @@
-//! The tools of an agent run, under names that every provider takes, and what a model is told of them.
+//! The tools of an agent run, under names that every provider accepts, and the description that the model
+//! reads.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,11 +11,11 @@ use plugbay_core::{
 };
 use serde_json::value::RawValue;
 
-/// So many tools are shown to the model; of more, those that the query seems to need.
+/// Limit of tools shown to the model. If there are more, it sees those that fit the query best.
 const MOST: usize = 40;
-/// Providers refuse longer names.
+/// Longest name that every provider accepts.
 const LONGEST_NAME: usize = 64;
-/// So much of what a server says of itself is passed on, in characters.
+/// Limit of a server's own instructions that are passed on, in characters.
 const LONGEST_WORDS: usize = 1000;
 
 const ROLE: &str = "You carry out what the user asks for by calling tools, and do nothing beyond it. Nobody can \
@@ -24,13 +25,13 @@ const ROLE: &str = "You carry out what the user asks for by calling tools, and d
 pub(super) struct Toolbox(Vec<Entry>);
 
 struct Entry {
-    /// As the model knows it.
+    /// The name that the model knows.
     name: String,
     found: Found,
 }
 
 impl Toolbox {
-    /// Everything that may be called, if that is not too much.
+    /// Selects the tools that may be called: all of them, or the likely ones if there are too many.
     pub(super) fn select(
         snapshot: &Snapshot,
         query: &str,
@@ -68,7 +69,7 @@ impl Toolbox {
         self.0.iter().find(|entry| entry.name == name).map(|entry| &entry.found)
     }
 
-    /// The name that hosts know, if there is one.
+    /// The name that hosts know, if the model's name belongs to a tool.
     pub(super) fn exposed<'a>(&'a self, name: &'a str) -> &'a str {
         self.get(name).map_or(name, |found| &found.exposed)
     }
@@ -77,7 +78,7 @@ impl Toolbox {
         self.0.iter().map(Entry::spec).collect()
     }
 
-    /// Who the model is to be, what the user wants it to know, and what of each server.
+    /// The system prompt: the model's role, the user's instructions, and those of each server.
     pub(super) fn role(&self, snapshot: &Snapshot, instructions: Option<&str>) -> String {
         let mut role = ROLE.to_owned();
         let servers: BTreeSet<&ServerName> = self.0.iter().map(|entry| &entry.found.target.server).collect();
@@ -110,7 +111,7 @@ fn any_object() -> Box<RawValue> {
     RawValue::from_string(r#"{"type":"object"}"#.to_owned()).unwrap_or_default()
 }
 
-/// The exposed name in letters, digits, `_` and `-`, unlike all others.
+/// The exposed name in letters, digits, `_` and `-`, unlike all names in `taken`.
 fn provider_name(found: &Found, taken: &mut BTreeSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' };
     let mut name: String = found.exposed.chars().map(plain).collect();

@@ -30,9 +30,9 @@ use tokio::{
 use super::call_arguments::Arguments;
 use crate::{context::RequestContext, message::Request, respond, session::Session};
 
-/// About what the signatures of activated tools may cost, in tokens.
+/// About how many tokens the signatures of activated tools may cost.
 const SIGNATURES: usize = 2000;
-/// A server that is up says so before this.
+/// A server that is already up reports within this time.
 const AT_ONCE: Duration = Duration::from_millis(50);
 
 pub(super) fn switch(context: RequestContext<'_>, tool: BuiltinTool) {
@@ -76,12 +76,12 @@ impl SwitchOutcome {
     }
 }
 
-/// One name, several, or several in one text.
+/// The requested names: one, several, or several in one text.
 fn requested_names(request: &Request) -> Result<Vec<String>, TooLong> {
     Arguments::of(request).names(&["name", "names", "server", "servers"], |text| parts(text).collect())
 }
 
-/// Parted by commas or spaces, but not within the braces of a pattern.
+/// Splits a text at commas and spaces, but not within the braces of a pattern.
 fn parts(text: &str) -> impl Iterator<Item = String> {
     let mut depth = 0_usize;
     let parts = text.split(move |c: char| {
@@ -153,7 +153,7 @@ async fn wait_for_servers(context: RequestContext<'_>, names: &[String]) -> Down
     down
 }
 
-/// Where the tools of a server are that cannot be activated in its mode.
+/// How the tools of a server are reached, if its mode has no activation.
 fn listed_elsewhere(mode: Mode) -> Option<&'static str> {
     match mode {
         Mode::Activate => None,
@@ -177,7 +177,7 @@ async fn switch_off(session: &Arc<Session>, names: &[String]) -> SwitchOutcome {
     SwitchOutcome { done: switches.iter().map(|switch| deactivated(session, switch)).collect(), failed }
 }
 
-/// What is off now, and what stays in the list all the same.
+/// Says what is off now, and what stays in the list anyway.
 fn deactivated(session: &Session, switch: &Switch) -> String {
     let (snapshot, server) = (session.snapshot(), &switch.server);
     let view = session.host_view().view_of(&snapshot).0;
@@ -250,7 +250,7 @@ pub(super) async fn warmed_up(context: RequestContext<'_>, servers: &BTreeSet<Se
         cold.remove(&server);
         down.extend(outcome.err().map(|failure| (server, failure)));
     }
-    // The catalog changes a moment later.
+    // The catalog changes only after the server has reported.
     let is_known = |server: &ServerName, now: &Snapshot| {
         let stale = match (before.failure(server), now.catalog.failure(server)) {
             (Some(before), Some(now)) => Arc::ptr_eq(before, now),
@@ -292,7 +292,7 @@ async fn change(session: &Arc<Session>, change: impl FnOnce(&mut activate::Activ
     }
 }
 
-/// What can be used now, and how.
+/// Says what can be used now, and how.
 fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String {
     let fits = |found: &&Found| match &switch.extent {
         Extent::Whole => true,

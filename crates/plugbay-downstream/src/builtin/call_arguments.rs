@@ -17,12 +17,12 @@ impl<'a> Arguments<'a> {
         Self(request.arguments())
     }
 
-    /// Of a call within another one.
+    /// The arguments of a call within another one.
     pub(super) fn within(arguments: &'a [u8]) -> Self {
         Self(Some(arguments))
     }
 
-    /// What stands below a key; nothing, unless that is an object.
+    /// The members of the object at a key; empty if there is no object.
     pub(super) fn object(&self, key: &str) -> Self {
         Self(self.raw(key).filter(|value| value.starts_with(b"{")))
     }
@@ -36,7 +36,7 @@ impl<'a> Arguments<'a> {
         self.find(key).is_some()
     }
 
-    /// Raw JSON.
+    /// The raw JSON at a key.
     pub(super) fn raw(&self, key: &str) -> Option<&'a [u8]> {
         self.find(key).map(|(bytes, span)| &bytes[span])
     }
@@ -45,7 +45,7 @@ impl<'a> Arguments<'a> {
         string_value(self.raw(key)?).map(Cow::into_owned).filter(|text| !text.trim().is_empty())
     }
 
-    /// Why there is no text below a key, and what it should say.
+    /// The error for a key without a text. `what` says what the text should be.
     pub(super) fn missing(&self, key: &str, what: &str) -> String {
         match self.raw(key) {
             Some(value) if !value.starts_with(b"\"") && value != b"null" => {
@@ -55,9 +55,9 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A text that is no longer than this.
+    /// The text at a key; an error if it is longer than `limit`.
     pub(super) fn text_within(&self, key: &'static str, limit: usize) -> Result<Option<String>, TooLong> {
-        // An escaped character takes up to six bytes for each that it is.
+        // Each character takes up to six bytes when it is escaped.
         let raw = self.raw(key).unwrap_or_default();
         if raw.len() > 2 + 6 * limit {
             return Err(TooLong::text(key, raw.len(), limit));
@@ -67,7 +67,7 @@ impl<'a> Arguments<'a> {
         Ok(text)
     }
 
-    /// The names below these keys: one text or a list of them, each taken apart by `parts`.
+    /// The names at these keys: one text or a list of them, each split by `parts`.
     pub(super) fn names(
         &self,
         keys: &[&'static str],
@@ -96,7 +96,7 @@ impl<'a> Arguments<'a> {
         self.raw(key).is_some_and(|value| matches!(value, b"true" | b"\"true\"" | b"\"full\""))
     }
 
-    /// One text, or a list of them.
+    /// The texts at a key: one, or a list of them.
     pub(super) fn texts(&self, key: &str) -> Vec<String> {
         let one = self.text(key);
         let many = self.find(key).map(|(bytes, span)| {
@@ -108,7 +108,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The names in a text, between commas.
+/// Splits a text at its commas.
 pub(super) fn by_commas(text: &str) -> Vec<String> {
     text.split(',').map(|name| name.trim().to_owned()).collect()
 }

@@ -1,10 +1,10 @@
-//! `run_code`: a script of the host's model makes many calls in one request. The script runs in the sandbox; its calls are
-//! made here, as if the host had made them.
+//! `run_code`: a script of the host's model makes many calls in one request. The script runs in the sandbox.
+//! Its calls are made here, as if the host had made them.
 //!
 //! - [`script_run`]: the run: what the script asks for, and what it is answered.
 //! - [`ledger`]: the calls of a run, each made once.
 //! - [`lookups`]: `search`, `describe`, `help` and `results`, which are answered here.
-//! - [`reply`]: what the host's model reads of a run.
+//! - [`reply`]: the reply that the host's model reads.
 
 mod ledger;
 mod lookups;
@@ -25,10 +25,10 @@ use self::script_run::CodeRun;
 use super::call_arguments::Arguments;
 use crate::{context::RequestContext, message::Request, run::ActiveRun, suspended::RunId};
 
-/// The arguments that it takes.
+/// The schema of the arguments.
 static SCHEMA: LazyLock<CompiledSchema> = LazyLock::new(|| super::schema_of(BuiltinTool::RunCode));
 
-/// What the arguments of `run_code` ask for.
+/// What a call of `run_code` asks for.
 enum Wanted {
     Run(CodeRequest),
     Resume(RunId),
@@ -39,7 +39,7 @@ struct CodeRequest {
     code: String,
     /// Raw JSON, or nothing.
     input: Bytes,
-    /// Its calls are checked and told, and not made.
+    /// The calls are checked and reported, but not made.
     dry_run: bool,
 }
 

@@ -11,14 +11,14 @@ use serde_json::json;
 use super::{activate, call_arguments::Arguments, search};
 use crate::{context::RequestContext, message::Request, refusal::Refusal, session::Session};
 
-/// The most that a completion may hold.
+/// Limit of values in a completion.
 const COMPLETIONS: usize = 100;
 
 pub(crate) fn serve(context: RequestContext<'_>, prompt: BuiltinPrompt) {
     if context.snapshot().settled || prompt != BuiltinPrompt::Search {
         return serve_now(context, prompt);
     }
-    // The next server may bring the tool that is searched for.
+    // The next server to list its tools may bring the one that is searched for.
     context.when_settled(move |context| serve_now(context, prompt));
 }
 
@@ -53,7 +53,7 @@ fn prompt_result(
     Ok(json!({ "messages": [{ "role": "user", "content": content }] }))
 }
 
-/// The names of servers that begin as the argument does.
+/// The names of servers that begin like the argument.
 fn completed(session: &Session, request: &Request, prompt: BuiltinPrompt) -> serde_json::Value {
     let typed = typed(request).unwrap_or_default().to_lowercase();
     let named = matches!(prompt, BuiltinPrompt::Activate | BuiltinPrompt::Deactivate);

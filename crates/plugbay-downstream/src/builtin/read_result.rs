@@ -25,17 +25,17 @@ use crate::{
     },
 };
 
-/// The tokens of a reply, unless the call names another number; and the most that it may name.
+/// The default limit of tokens in a reply, and the highest limit that a call may set.
 const BUDGET: usize = 4_000;
 const MOST_BUDGET: usize = 20_000;
-/// A reply of so many tokens for each byte that the host takes is not cut by it.
+/// Bytes assumed for each token: a reply of that size is not cut by the host's limit of bytes.
 const BYTES: usize = 5;
 
-/// The arguments that it takes.
+/// The schema of the arguments.
 static SCHEMA: LazyLock<Arc<CompiledSchema>> =
     LazyLock::new(|| Arc::new(super::schema_of(BuiltinTool::ReadResult)));
 
-/// `read_result` as a tool that another one calls.
+/// `read_result` as a tool that another tool calls.
 pub(super) fn resolved(name: &str) -> Option<ResolvedTool<()>> {
     let own = BuiltinTool::ReadResult.name();
     let is_alike = || name.len() <= 2 * own.len() && folded(name) == folded(own);
@@ -48,7 +48,7 @@ pub(super) fn resolved(name: &str) -> Option<ResolvedTool<()>> {
     })
 }
 
-/// The arguments of a call by its own name, repaired as those of other tools.
+/// The arguments of a direct call of `read_result`, repaired like those of other tools.
 pub(super) fn checked(request: &Request, mode: arguments::Mode) -> Result<Vec<u8>, String> {
     let checked = arguments::check(&SCHEMA, request.arguments().unwrap_or(b"{}"), mode);
     checked.map(|checked| checked.arguments.into_owned()).map_err(|refusal| refusal.to_string())
@@ -111,7 +111,7 @@ enum Part {
 }
 
 impl Reading {
-    /// `Err` is for the model.
+    /// Reads the arguments. `Err` is for the model.
     fn requested(arguments: &[u8], context: RequestContext<'_>) -> Result<Self, String> {
         let arguments = Arguments::within(arguments);
         let text =
@@ -159,7 +159,7 @@ impl Reading {
         Ok(if text.is_empty() { note } else { format!("{text}\n[{note}]") })
     }
 
-    /// The values of a filter. Too many of them are a result of their own.
+    /// The values of a filter. If there are too many, they become a stored result of their own.
     async fn filtered(
         &self,
         context: RequestContext<'_>,
@@ -191,7 +191,7 @@ impl Reading {
     }
 }
 
-/// Lines `10-50`, `10-`, `-50` or `10`.
+/// Parses a line range: `10-50`, `10-`, `-50` or `10`.
 fn line_range(text: &str) -> Result<Part, String> {
     let wrong = || format!("\"lines\" must be like \"10-50\", not {text:?}");
     let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());

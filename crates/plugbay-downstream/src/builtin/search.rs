@@ -21,7 +21,7 @@ use crate::{
 };
 
 const MOST_HITS: usize = 50;
-/// About what a reply in detail may cost, in tokens.
+/// About how many tokens a detailed reply may cost.
 const DETAILS: usize = 4000;
 
 pub(super) fn serve(context: RequestContext<'_>) {
@@ -69,7 +69,7 @@ fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, Stri
     }
 }
 
-/// What a server has, as far as it fits into one reply.
+/// The tools of a server, as far as they fit into one reply.
 fn all_of(server: &ServerName, snapshot: &Snapshot, limit: usize, detail: Detail) -> String {
     let all: Vec<&Found> = snapshot.names.for_model_of(server).collect();
     let skills = snapshot.resources.skills.iter().filter(|skill| skill.server == *server);
@@ -103,7 +103,7 @@ impl Search {
         }
     }
 
-    /// Asks the chosen model, unless it has answered this before, or cannot be asked now.
+    /// Asks the chosen model, unless its answer is cached or it cannot be asked now.
     fn with_model(mut self, context: RequestContext<'_>, Choice { model, deadline }: Choice) {
         let RequestContext { session, sink, era, .. } = context;
         let model: Arc<dyn Model> = match model {
@@ -122,7 +122,8 @@ impl Search {
         }
     }
 
-    /// The session serves other requests meanwhile. Cancelling the search cancels the request to the model.
+    /// Asks the model. The session serves other requests meanwhile. Cancelling the search cancels the model
+    /// request.
     fn ask(self, context: RequestContext<'_>, model: Arc<dyn Model>, deadline: Duration) {
         let session = Arc::clone(context.session);
         let asking = async move {
@@ -136,7 +137,7 @@ impl Search {
         });
     }
 
-    /// `names` are the model's.
+    /// Answers with the names that the model chose, and the local hits.
     fn answer(self, context: RequestContext<'_>, names: Arc<[String]>) {
         context.text_made(self.snapshot.tool_index.is_large(), move |session| {
             Ok(found(session, &self.snapshot, &self.request, &names, self.detail))
@@ -206,7 +207,7 @@ fn nothing(snapshot: &Snapshot, request: &RankRequest) -> String {
     reply::nothing(&request.query, &servers)
 }
 
-/// What the host's model reads of what was found.
+/// The reply that the host's model reads.
 fn lines(snapshot: &Snapshot, hits: &[&Found], clear: bool, detail: Detail) -> String {
     let hits: Vec<reply::Found<'_>> = hits.iter().map(|found| shown(snapshot, found)).collect();
     let budget = if detail == Detail::Full { DETAILS } else { reply::BUDGET };

@@ -1,4 +1,4 @@
-//! `describe_tool` of a skill: its text, for a model whose host knows nothing of skills.
+//! `describe_tool` for a skill: returns its text, for a model whose host does not support skills.
 
 use std::fmt::Write;
 
@@ -14,10 +14,11 @@ use serde_json::json;
 use super::call_arguments::Arguments;
 use crate::{context::RequestContext, dispatch::InnerRequest, message::Request, route};
 
-/// So many files of a skill are named.
+/// Limit of a skill's files that are listed.
 const FILES: usize = 100;
 
-/// The URI of the skill, or of the file of one, that a call names. A skill's name will do, if no tool has it.
+/// The URI that a call names: of a skill or of one of its files. A skill's name also works, if no tool is
+/// like it.
 pub(super) fn wanted(snapshot: &Snapshot, request: &Request) -> Option<String> {
     let name = Arguments::of(request).text_within("name", size_limit::URI).ok()??;
     let name = name.trim();
@@ -29,7 +30,7 @@ pub(super) fn wanted(snapshot: &Snapshot, request: &Request) -> Option<String> {
     snapshot.names.alike(name).is_none().then(|| only.uri.clone())
 }
 
-/// Whether it is a matter of skills: this is no way to read any resource.
+/// Whether the URI belongs to a skill: other resources cannot be read this way.
 fn is_readable(snapshot: &Snapshot, uri: &str) -> bool {
     match snapshot.skill_file_at(uri) {
         SkillPlace::Own | SkillPlace::Several(_) | SkillPlace::Perhaps(_) => true,
@@ -60,7 +61,7 @@ fn owner(snapshot: &Snapshot, uri: &str) -> Option<ServerName> {
     }
 }
 
-/// The file with its origin before it: what a server writes is not what plugbay says.
+/// The file, preceded by its origin: text from a server must not look like text from plugbay.
 fn told(text: &str, uri: &str, skill: Option<&Skill>, origin: Option<&ServerName>) -> String {
     let Some(origin) = origin else { return text.to_owned() };
     let mut told = format!("{uri}, as server {origin} wrote it:\n\n{text}");

@@ -1,4 +1,4 @@
-//! A server as one tool: what it has, and a call of it.
+//! A server as one tool: introspection of its tools, and calls of them.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -29,12 +29,12 @@ use crate::{
     session::Session,
 };
 
-/// As many as a narrowed introspection shows.
+/// How many tools a narrowed introspection shows.
 const FOUND: usize = 10;
-/// So many characters of an unknown action are told.
+/// An unknown action is quoted up to this length, in characters.
 const MOST_ACTION: usize = 40;
 
-/// Answers from the catalog. plugbay waits only for a server that never connected.
+/// Answers from the catalog. plugbay waits only for a server that has never connected.
 pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
     let snapshot = context.snapshot();
     if snapshot.catalog.get(server).is_some() || snapshot.catalog.failure(server).is_some() {
@@ -46,7 +46,7 @@ pub(crate) fn serve(context: RequestContext<'_>, server: &ServerName) {
     context.later(warming, move |context, down| serve_now(context, &server, &down));
 }
 
-/// `down`: the servers that were waited for in vain.
+/// `down`: the servers that failed while plugbay waited for them.
 fn serve_now(context: RequestContext<'_>, server: &ServerName, down: &Down) {
     let request = context.request;
     let snapshot = context.snapshot();
@@ -73,7 +73,7 @@ fn serve_now(context: RequestContext<'_>, server: &ServerName, down: &Down) {
     context.text(&reply);
 }
 
-/// Why nothing is known of the server's tools.
+/// The reason why the server's tools are unknown, if they are.
 fn unlisted(snapshot: &Snapshot, server: &ServerName, down: &Down) -> Option<String> {
     if snapshot.catalog.get(server).is_some() {
         return None;
@@ -88,11 +88,11 @@ fn unlisted(snapshot: &Snapshot, server: &ServerName, down: &Down) -> Option<Str
 enum Action {
     Introspect,
     Call,
-    /// The beginning of what was said.
+    /// The action is unknown; this is its beginning.
     Unknown(String),
 }
 
-/// Other keys that models use for a subtool; they count only beside arguments.
+/// Other keys that models use for a subtool. They count only beside arguments.
 const ALIASES: [&str; 6] = ["sub_tool", "subTool", "tool", "name", "tool_name", "toolName"];
 
 /// The action of a call. Without `action`, the name of a subtool means `call`.
@@ -122,7 +122,8 @@ struct Introspection {
 }
 
 impl Introspection {
-    /// What is wanted may stand below `args` too: a model puts it where it puts everything else.
+    /// Reads the introspection request. Its keys may also stand below `args`, where models put everything
+    /// else.
     fn requested(request: &Request) -> Result<Self, TooLong> {
         let outer = Arguments::of(request);
         let either = [&outer, &outer.object("args")];
@@ -138,7 +139,7 @@ impl Introspection {
 
 fn introspect(context: RequestContext<'_>, snapshot: Snapshot, server: ServerName, wanted: Introspection) {
     let takes_long = snapshot.tool_index.is_large() || wanted.names.len() > FEW_NAMES;
-    // A query has to be searched for.
+    // A query needs the search index.
     if wanted.query.is_some() {
         let searched = snapshot.clone();
         return context.when_searchable(&searched, move |context| {
@@ -164,7 +165,7 @@ fn introspected(
         None if names.is_empty() => None,
         None => Some(named(snapshot, server, names)?),
     };
-    // A named tool is described in full.
+    // A tool asked for by name is described in full.
     let full = *detail || !names.is_empty();
     let agents = snapshot.listing.agents && snapshot.layout.runs_agents_with(server) && tools.is_none();
     let most = if names.is_empty() && tools.is_some() { FOUND } else { usize::MAX };
@@ -177,7 +178,7 @@ fn introspected(
     Ok(text)
 }
 
-/// Tools by name, however written, or by pattern.
+/// Tools by name, in any spelling, or by pattern.
 fn named(snapshot: &Snapshot, server: &ServerName, names: &[String]) -> Result<Vec<String>, String> {
     let mut tools = Vec::new();
     for name in names {
@@ -197,9 +198,9 @@ fn named(snapshot: &Snapshot, server: &ServerName, names: &[String]) -> Result<V
 /// The call that a suite's arguments hold.
 enum SuiteCall {
     Call(Route),
-    /// What is wanted is said in words.
+    /// A request in natural language.
     Agent(AgentRequest),
-    /// Parts of a stored result are wanted, with these arguments.
+    /// Reads parts of a stored result, with these arguments.
     ReadResult(Vec<u8>),
 }
 
@@ -262,7 +263,7 @@ fn call_quickly(
 #[derive(Clone)]
 enum Subtool<'s> {
     Server(Callable<'s>),
-    /// plugbay's own: by its full name, or if the server has no tool of the name.
+    /// plugbay's own `read_result`: by its full name, or if the server has no tool of that name.
     ReadResult,
     Agent,
 }
@@ -271,7 +272,7 @@ fn accepts_agent_requests(snapshot: &Snapshot, server: &ServerName) -> bool {
     snapshot.layout.agents != AgentAccess::Nobody && snapshot.layout.runs_agents_with(server)
 }
 
-/// The query of a model that sends its arguments as a string.
+/// The query, if a model sends its arguments as a string.
 fn sentence(arguments: &[u8]) -> Option<String> {
     let text = string_value(arguments)?;
     let bare = || Some(text.clone().into_owned()).filter(|text| !text.trim().is_empty());

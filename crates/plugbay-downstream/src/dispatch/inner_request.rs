@@ -1,4 +1,4 @@
-//! A request of plugbay that is dispatched as if the host had sent it.
+//! A request by plugbay that is dispatched as if the host had sent it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     session::{CancelOnDrop, Session},
 };
 
-/// A request of plugbay within one of the host.
+/// A request that plugbay makes on behalf of a host's request.
 pub(crate) struct InnerRequest {
     request: Request,
     find: FindDestination,
@@ -27,14 +27,14 @@ pub(crate) struct InnerRequest {
 }
 
 impl InnerRequest {
-    /// Within the request of this context. `None`: it cannot be written.
+    /// A request on behalf of this context's request; `None` if it cannot be written.
     pub(crate) fn new(
         context: RequestContext<'_>,
         method: &str,
         params: &Value,
         find: FindDestination,
     ) -> Option<Self> {
-        // No host numbers its requests like this.
+        // No host uses ids like this.
         let id = format!("\"plugbay inner {}\"", context.gateway().tickets.next().0);
         let message = write::request(id.as_bytes(), method, params.to_string().as_bytes());
         let Ok(Message::Request(request)) = Message::read(message) else { return None };
@@ -42,9 +42,10 @@ impl InnerRequest {
         Some(Self { request, find, session, sink })
     }
 
-    /// The result, as raw JSON, or the words of the error. Dropping the future cancels the request.
+    /// The result as raw JSON, or the error message. Dropping the future cancels the request.
     ///
-    /// It is made in the legacy protocol, whatever the host speaks: there a server can ask in the middle of it.
+    /// The request uses the legacy protocol in any case: only there can a server send requests in the middle
+    /// of it.
     pub(crate) async fn result(self) -> Result<Bytes, String> {
         let inner = Arc::new(Outbox::within(&self.sink));
         let _cancel = CancelOnDrop { session: &self.session, id: self.request.id() };
@@ -65,7 +66,7 @@ impl InnerRequest {
     }
 }
 
-/// `None`: it is no answer.
+/// The result or error in a message; `None` if the message is no answer.
 fn outcome(message: &Bytes) -> Option<Result<Bytes, String>> {
     let head = Head::read(message).ok()?;
     match (head.kind, head.payload) {

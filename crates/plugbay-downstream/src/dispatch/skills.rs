@@ -20,10 +20,10 @@ use crate::{
     tasks,
 };
 
-/// How long servers may take to say whether they have a skill that no list has.
+/// How long servers may take to answer whether they have a skill that is in no list.
 const SEARCH: Duration = Duration::from_secs(5);
 
-/// `skills/list`. Waits until every server has listed or failed; the catalog ends that wait.
+/// `skills/list`. Waits until every server has listed or failed, which the catalog guarantees.
 pub(super) fn list(context: RequestContext<'_>) {
     if context.snapshot().settled {
         return answer_list(context);
@@ -65,8 +65,8 @@ fn unlisted(snapshot: &Snapshot) -> BTreeMap<String, String> {
     servers.map(|server| (server.to_string(), why(&server))).collect()
 }
 
-/// No notification tells that the skills of a server have changed, so servers that run are asked when a host is
-/// interested. If something has changed the host is notified.
+/// Asks running servers for their skills again, because no notification reports changes. plugbay notifies the
+/// host if something has changed.
 fn refresh(context: RequestContext<'_>, snapshot: &Snapshot) {
     let gateway = context.gateway();
     if gateway.principal.may_refresh_skills() {
@@ -99,8 +99,8 @@ pub(super) fn answer(context: RequestContext<'_>, answer: &SkillAnswer) {
     }
 }
 
-/// Asks each of the servers whether it has what the request is for, and sends the request to the one that does. Those
-/// that are asked carry nothing out: they read.
+/// Asks each server whether it has the requested item, and sends the request to the one that does. The
+/// questions only read.
 pub(super) fn find(context: RequestContext<'_>, servers: Vec<ServerName>) {
     let request = context.request;
     let Ok((uri, span)) = request.addressed() else { return context.refuse(&Refusal::UnknownMethod) };

@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Request {
-    /// The task that the request is about, and where its id stands.
+    /// The task that the request names, and where its id stands.
     pub(crate) fn of_task(&self) -> Result<(Cow<'_, str>, Span), Refusal> {
         let found = self.task_id.clone().and_then(|span| Some((string_value(self.raw(&span))?, span)));
         found.ok_or_else(|| Refusal::InvalidParams("\"taskId\" must be the id of a task".to_owned()))
@@ -31,7 +31,7 @@ impl Request {
         Ok(Some((text, span)))
     }
 
-    /// Whether the host accepts a task as answer. In the legacy era the request must ask for it.
+    /// Whether the host accepts a task as the answer. In the legacy era the request must ask for one.
     pub(crate) fn takes_a_task(&self, era: Era) -> bool {
         match era {
             Era::Legacy => self.task.is_some(),
@@ -39,7 +39,7 @@ impl Request {
         }
     }
 
-    /// Whether a modern host has declared the extension.
+    /// Whether a modern host has declared the tasks extension.
     pub(crate) fn knows_tasks(&self) -> bool {
         self.meta.capabilities.as_ref().is_some_and(|declared| task::is_known(&self.message, declared))
     }
@@ -59,7 +59,7 @@ impl Request {
     }
 }
 
-/// Every server lists the tasks of all its hosts, so only a host that is alone may list them.
+/// `tasks/list`. A server lists the tasks of all its hosts, so only a host that is alone may use this.
 pub(super) fn list(context: RequestContext<'_>) -> Result<(), Refusal> {
     if !context.session.is_alone() {
         return Err(Refusal::UnknownMethod);
@@ -80,7 +80,7 @@ fn page(context: RequestContext<'_>) {
     }
 }
 
-/// The tasks that a subscription names and whose servers notify of tasks.
+/// The tasks in a subscription request, if their servers notify of tasks.
 pub(super) fn item_subscriptions(
     session: &Session,
     request: &Request,

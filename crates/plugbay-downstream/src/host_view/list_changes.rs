@@ -1,23 +1,23 @@
-//! What a host knows of its changed lists: notified, and listed again.
+//! What a host knows of its changed lists: whether it was notified, and whether it has listed again.
 
 use std::{pin::pin, sync::atomic::Ordering};
 
 use super::HostView;
 
 impl HostView {
-    /// The host has declared something else than before.
+    /// Notes that the host's declaration has changed.
     pub(crate) fn declaration_changed(&self) {
         self.lock().seen = None;
     }
 
-    /// The host has got the list of its tools.
+    /// Notes that the host has got the list of its tools.
     pub(crate) fn tools_listed(&self) {
         self.unlisted.store(false, Ordering::Relaxed);
         self.listings.fetch_add(1, Ordering::Relaxed);
         self.listed.notify_waiters();
     }
 
-    /// The host was notified that its tools have changed.
+    /// Notes that the host was notified of changed tools.
     pub(crate) fn tools_notified(&self) {
         self.unlisted.store(true, Ordering::Relaxed);
     }

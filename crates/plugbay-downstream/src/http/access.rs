@@ -1,7 +1,7 @@
 //! Access control: the `Host` and `Origin` headers, and the bearer token.
 //!
-//! A web page can make its visitor's browser send requests to any address, ours too, by letting its own
-//! name point there. The name in `Host` and the page in `Origin` give such a request away.
+//! A web page can make its visitor's browser send requests to any address, including ours, by letting its own
+//! domain name resolve to it. `Host` and `Origin` give such a request away.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -24,16 +24,17 @@ use crate::{principal::Account, seal::Owner};
 
 /// The holder of a token, or the only caller if there are no tokens. A session belongs to its caller.
 ///
-/// The owner of a caller without a name is a digest of its token and all others that have none; the store gives that
-/// of a named one, and that of an access token is computed from its subject. Every process with these tokens has the
-/// same, and the holder of one token cannot compute it, so cannot forge what is sealed with it.
+/// The owner of an unnamed token is a digest of it and all other unnamed tokens. The store holds the owner of
+/// a named token; that of an access token is computed from its subject. Every process with these tokens
+/// computes the same owner. The holder of one token cannot compute it, so cannot forge what is sealed with
+/// it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Identity {
     pub(super) owner: Owner,
     account: Arc<Account>,
 }
 
-/// A caller with what it may use of this process.
+/// A caller and its share of this process.
 #[derive(Debug, Clone)]
 #[cfg_attr(test, derive(Default))]
 pub(super) struct Caller {
@@ -64,31 +65,32 @@ impl Caller {
 #[derive(Debug, Clone)]
 pub struct Access {
     names: Names,
-    /// Further names, with or without a port.
+    /// Further accepted host names, with or without a port.
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// Digests, so that neither their bytes nor their lengths are compared.
+    /// Digests of the tokens, so that comparing them reveals neither bytes nor lengths.
     tokens: Vec<[u8; 32]>,
-    /// The digest of them all, in an order of their own.
+    /// One digest of all tokens, whatever order they were given in.
     together: [u8; 32],
     callers: Callers,
 }
 
-/// The names by which we are known without being told.
+/// The host names that are accepted without being configured.
 #[derive(Debug, Clone, Copy)]
 enum Names {
     Loopback,
     One(IpAddr),
-    /// We listen everywhere. A number cannot be pointed elsewhere, as a name can.
+    /// For a gateway on all interfaces: any IP address. A web page cannot redirect an IP address, as it can a
+    /// name.
     AnyNumber,
 }
 
-/// The error of an address that others can reach without a token.
+/// The error for an address that other machines can reach while no token is needed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unguarded;
 
 impl Access {
-    /// For a gateway at `address`. One that others can reach must have a token.
+    /// Access to a gateway at `address`. If other machines can reach it, it must have a token.
     pub fn new(
         address: &Address,
         hosts: Vec<String>,
@@ -98,7 +100,7 @@ impl Access {
         Self::with_callers(address, hosts, origins, tokens, None, false)
     }
 
-    /// The same with tokens that have names. `guarded`: a token is needed even while there is none.
+    /// The same with named tokens. `guarded`: a token is needed even while none exists.
     pub fn with_callers(
         address: &Address,
         hosts: Vec<String>,
@@ -123,13 +125,13 @@ impl Access {
         Ok(Self { names, hosts, origins, tokens, together, callers })
     }
 
-    /// For every route.
+    /// Checks the `Host` and `Origin` of a request, on every route.
     pub(super) fn check_place(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
         let host = self.check_host(uri, headers)?;
         self.check_origin(host, headers)
     }
 
-    /// The `Host` of a request, if it is ours.
+    /// The `Host` of a request, if it is one of our names.
     pub(super) fn check_host<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<&'h str, Rejection> {
         let forbidden = |why| Err(Rejection::new(StatusCode::FORBIDDEN, why));
         let Ok(Some(host)) = single(headers, HOST.as_str()) else {
@@ -153,7 +155,7 @@ impl Access {
         }
     }
 
-    /// Whether a `Host` names this machine as it names itself.
+    /// Whether a `Host` is a loopback name.
     pub(super) fn is_loopback(host: &str) -> bool {
         let name = without_port(host);
         let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -165,14 +167,14 @@ impl Access {
         self.callers.is_guarded()
     }
 
-    /// The same with callers that an authorization server vouches for.
+    /// The same, with callers that an authorization server vouches for.
     #[must_use]
     pub fn authorized_by(mut self, authorizations: Authorizations) -> Self {
         self.callers = self.callers.authorized_by(authorizations);
         self
     }
 
-    /// For every route that is not about our own health.
+    /// The caller of a request, by its token. Needed on every route except the health probes.
     pub(super) async fn check_token(&self, headers: &HeaderMap) -> Result<Identity, Rejection> {
         if !self.callers.is_guarded() {
             return Ok(self.caller(Owner::default()));
@@ -189,10 +191,10 @@ impl Access {
         }
     }
 
-    /// The caller of a token that this gateway itself has made or was given.
+    /// The caller of a token that this gateway has made or was given itself.
     fn known(&self, token: &str) -> Result<Option<Identity>, Rejection> {
         let given: [u8; 32] = Sha256::digest(token).into();
-        // All are compared, so that the time tells nothing of which it was.
+        // All tokens are compared, so that the time does not reveal which one matched.
         let known = self.tokens.iter().fold(Choice::from(0), |known, token| known | token.ct_eq(&given));
         match self.callers.find(&given) {
             Known::Caller(owner) => Ok(Some(self.caller(Owner(owner)))),
@@ -219,7 +221,7 @@ impl Access {
         Ok(Identity { owner, account })
     }
 
-    /// How callers are authorized now by an authorization server.
+    /// The current terms for callers of an authorization server.
     pub(super) fn authorization(&self) -> Option<Arc<Authorization>> {
         self.callers.authorization()
     }
@@ -247,7 +249,8 @@ impl Access {
         })
     }
 
-    /// A page that we served ourselves would be of our own origin; all others must be named.
+    /// Whether an origin is trusted: a page of our own would have our own origin, and any other must be
+    /// configured.
     fn is_trusted(&self, origin: &str, host: &str) -> bool {
         let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         own.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
@@ -255,7 +258,7 @@ impl Access {
     }
 }
 
-/// The token in the one `Authorization` header. One in the URL is none.
+/// The token in the one `Authorization` header. A token in the URL does not count.
 fn bearer(headers: &HeaderMap) -> Result<&str, Fault<'static>> {
     let value = match single(headers, AUTHORIZATION.as_str()) {
         Ok(value) => value.unwrap_or_default(),
@@ -276,7 +279,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// Not the inside of an IPv6 number.
+/// Whether this is a whole host name, not the inside of an IPv6 address.
 fn is_whole(name: &str) -> bool {
     name.starts_with('[') == name.ends_with(']')
 }

@@ -1,4 +1,5 @@
-//! The gateway as a protected resource (RFC 9728): which access tokens it takes, and what it tells hosts about them.
+//! The gateway as a protected resource (RFC 9728): which access tokens it accepts, and the metadata for
+//! hosts.
 
 use std::{
     fmt::{self, Write as _},
@@ -23,10 +24,10 @@ use crate::{
 
 /// Where hosts look for the metadata of a protected resource.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
-/// Sets of tools whose views are kept.
+/// Limit of tool sets whose views are kept.
 const KEPT_VIEWS: usize = 64;
 
-/// How callers are authorized now; `None`: not by an authorization server.
+/// The current terms for callers of an authorization server; `None` if there is none.
 pub type Authorizations = watch::Receiver<Option<Arc<Authorization>>>;
 
 /// The terms on which a caller with an access token may use the gateway.
@@ -34,11 +35,11 @@ pub type Authorizations = watch::Receiver<Option<Arc<Authorization>>>;
 pub struct AuthorizationTerms {
     pub verifier: Arc<dyn TokenVerifier>,
     pub scopes: Arc<ScopeRules>,
-    /// The authorization server, as it names itself.
+    /// The authorization server, under its own name.
     pub issuer: String,
-    /// The URL by which hosts know the gateway.
+    /// The URL under which hosts know the gateway.
     pub resource: String,
-    /// A secret: what sessions and tasks are bound to is computed with it.
+    /// A secret: owners of sessions and tasks are computed with it.
     pub key: [u8; 32],
 }
 
@@ -47,7 +48,7 @@ pub struct Authorization {
     terms: AuthorizationTerms,
     metadata: Bytes,
     metadata_url: String,
-    /// What callers see, by their tools.
+    /// The views of callers, by the tools that they may use.
     // A std mutex: held for a look-up, never across an await.
     views: Mutex<Vec<(ToolGrant, Arc<GrantedViews>)>>,
 }
@@ -70,7 +71,7 @@ impl Authorization {
         Self { terms, metadata, metadata_url, views: Mutex::default() }
     }
 
-    /// The URL by which hosts know the gateway.
+    /// The URL under which hosts know the gateway.
     pub(super) fn resource(&self) -> &str {
         &self.terms.resource
     }
@@ -83,14 +84,14 @@ impl Authorization {
         &self.terms.scopes
     }
 
-    /// The metadata document, if this is one of its paths.
+    /// The metadata document, if `path` is one of its paths.
     pub(super) fn metadata_at(&self, path: &str) -> Option<&Bytes> {
         let below = path.strip_prefix(WELL_KNOWN)?;
         let (_, own) = split(&self.terms.resource);
         (matches!(below, "" | "/" | "/mcp") || below == own).then_some(&self.metadata)
     }
 
-    /// The caller of a token. Two tokens of one subject are of the same one, and no caller can compute it.
+    /// The owner for a token: the same for all tokens of one subject. No caller can compute it.
     pub(super) fn owner(&self, token: &AccessToken) -> Owner {
         let mut mac =
             <Hmac<Sha256> as KeyInit>::new_from_slice(&self.terms.key).expect("a key of any length will do");
@@ -106,7 +107,7 @@ impl Authorization {
         let rules = Arc::clone(&self.terms.scopes);
         let held = token.scopes.iter().filter(|scope| rules.supported().contains(&scope.as_str()));
         let held: Vec<String> = held.cloned().collect();
-        // No named token has a name with a space in it.
+        // The space keeps it apart from the names of named tokens.
         let name = format!("{} at {}", token.subject, token.issuer);
         Grant {
             name: Some(name.into()),
@@ -165,7 +166,7 @@ pub(super) enum Fault<'a> {
     MissingScope(&'a str),
 }
 
-/// The origin of a URL, and its path; a path that is only `/` is none.
+/// The origin of a URL, and its path; a lone `/` counts as no path.
 fn split(url: &str) -> (&str, &str) {
     let host = url.find("://").map_or(0, |at| at + 3);
     let (origin, path) = url.split_at(url[host..].find('/').map_or(url.len(), |at| host + at));

@@ -1,4 +1,4 @@
-//! Reads the body of a request: of limited size, in limited time, as one line of text.
+//! Reads a request body: of limited size, in limited time, as one line of text.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::{
     refusal::Refusal,
 };
 
-/// For the whole body, however it drips.
+/// Time limit for a whole body, however slowly it arrives.
 const TIME: Duration = Duration::from_secs(60);
 
-/// How much of a body that is too long is read all the same, as a multiple of the limit.
+/// How much of a body that is too long is still read, as a multiple of the limit.
 const DISCARDED: usize = 4;
 
-/// Counts its bytes among those of the caller, for as long as they live.
+/// Reads a body. Its bytes count among those of the caller, for as long as they live.
 pub(super) async fn read(shared: &Shared, caller: &Caller, body: Incoming) -> Result<Bytes, Rejection> {
     let budget = caller.share().memory.session();
     let mut held = budget.reserve(0);
@@ -74,8 +74,8 @@ async fn collect(
     Ok(bytes)
 }
 
-/// Reads on for a while: most hosts write their whole request before they read, and would see a broken connection
-/// instead of the answer.
+/// Reads on for a while: most hosts write their whole request before they read. Otherwise they would see a
+/// broken connection instead of the answer.
 async fn discard(mut body: Incoming, limit: usize) {
     let mut rest = limit.saturating_mul(DISCARDED);
     if body.size_hint().lower() > rest as u64 {
@@ -87,8 +87,8 @@ async fn discard(mut body: Incoming, limit: usize) {
     }
 }
 
-/// Towards most servers a line break ends a message, so none may be left in one. Between tokens it is
-/// a space like any other; inside a text it is an error, which must be found before it is gone.
+/// Replaces line breaks by spaces, because for most servers a line break ends a message. Inside a string a
+/// line break is an error, which must be found before it is replaced.
 fn one_line(mut bytes: BytesMut) -> Result<Bytes, Fault> {
     simdutf8::basic::from_utf8(&bytes).map_err(|_| Fault::Utf8)?;
     if memchr::memchr2(b'\n', b'\r', &bytes).is_some() {

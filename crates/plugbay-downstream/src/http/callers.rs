@@ -1,4 +1,5 @@
-//! Callers with names: their tokens come from a store that may change at any time, or from an authorization server.
+//! Named callers: their tokens come from a store that may change at any time, or from an authorization
+//! server.
 
 use std::{
     collections::HashMap,
@@ -25,15 +26,15 @@ use crate::{
     seal::Owner,
 };
 
-/// The clock may be set, so an expiry is looked for at least this often.
+/// Expiries are checked at least this often, because the clock may be changed.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// A token by its digest, and what its holder may do.
+/// The digest of a token, and what its holder may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedToken {
     /// SHA-256 of the token.
     pub digest: [u8; 32],
-    /// What sessions and tasks of the caller are bound to: the same in every process, and unknown to the holder.
+    /// The owner of the caller's sessions and tasks: the same in every process, and unknown to the holder.
     pub owner: [u8; 32],
     pub expires: Option<SystemTime>,
     pub grant: Grant,
@@ -45,10 +46,10 @@ impl NamedToken {
     }
 }
 
-/// All tokens of the store, as they are now.
+/// All tokens of the store at the moment.
 pub type NamedTokens = watch::Receiver<Arc<Vec<NamedToken>>>;
 
-/// What a token is worth.
+/// The result of looking up a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Unknown,
@@ -61,7 +62,7 @@ pub(super) enum Known {
 pub(super) struct Callers {
     tokens: Option<NamedTokens>,
     authorizations: Option<Authorizations>,
-    /// Once there was a token, the gateway stays closed to others.
+    /// Once there was a token, requests without one stay rejected.
     guarded: Arc<AtomicBool>,
     // A std mutex: held for a look-up, never across an await.
     accounts: Arc<Mutex<Accounts>>,
@@ -71,12 +72,12 @@ pub(super) struct Callers {
 struct Accounts {
     known: HashMap<Owner, Arc<Account>>,
     with_access_tokens: TokenAccounts,
-    /// Former accounts of callers whose grants have changed: their sessions must end.
+    /// Former accounts of callers whose grants have changed; their sessions must end.
     changed: Vec<Arc<Account>>,
 }
 
-/// Accounts whose tokens count no more. Their sessions end; those of callers whose access tokens have expired wait for
-/// a fresh one.
+/// Accounts whose tokens are no longer valid. The sessions of revoked ones end. Those of expired ones wait
+/// for a fresh access token.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     pub(super) revoked: Vec<Arc<Account>>,
@@ -99,7 +100,7 @@ impl Callers {
         Self { authorizations: Some(authorizations), ..self }
     }
 
-    /// How callers are authorized now by an authorization server.
+    /// The current terms for callers of an authorization server.
     pub(super) fn authorization(&self) -> Option<Arc<Authorization>> {
         self.authorizations.as_ref()?.borrow().clone()
     }
@@ -116,7 +117,7 @@ impl Callers {
         guarded
     }
 
-    /// Compares with all tokens, so that the time tells nothing of which it was.
+    /// Looks up a token. Compares it with all tokens, so that the time does not reveal which one matched.
     pub(super) fn find(&self, digest: &[u8; 32]) -> Known {
         let (tokens, mut found, mut place) = (self.list(), Choice::from(0), 0_u64);
         for (number, token) in (0_u64..).zip(tokens.iter()) {
@@ -132,7 +133,7 @@ impl Callers {
         }
     }
 
-    /// The account of a caller; one that has no name has no limits of its own.
+    /// The account of a caller; an unnamed caller has no limits of its own.
     pub(super) fn account(&self, owner: Owner) -> Arc<Account> {
         let tokens = self.list();
         let grant = tokens.iter().find(|token| token.owner == owner.0).map(|token| &token.grant);
@@ -158,7 +159,7 @@ impl Callers {
         accounts.with_access_tokens.admit(authorization, token, Instant::now())
     }
 
-    /// Forgets the accounts whose tokens are gone, expired or changed, and returns them.
+    /// Removes the accounts whose tokens are gone, expired or changed, and returns them.
     pub(super) fn gone(&self) -> Gone {
         let (tokens, now, authorization) = (self.list(), SystemTime::now(), self.authorization());
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,7 +206,7 @@ impl Callers {
     }
 }
 
-/// Waits for the next value. One that nobody sends any more stays as it is.
+/// Waits for the next value. Waits for ever if nobody can send one.
 async fn next<T>(values: &mut Option<watch::Receiver<T>>) {
     let Some(receiver) = values else { return std::future::pending().await };
     if receiver.changed().await.is_err() {

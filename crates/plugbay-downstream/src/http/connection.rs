@@ -1,4 +1,4 @@
-//! One connection: its requests one after the other, and the limits on its slowness.
+//! One connection: it serves requests one after the other, and limits how slow the host may be.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::write_timeout::{TAKES_NOTHING, WriteTimeout};
 
-/// From the end of one request, or the opening, to the whole head of the next.
+/// Time limit from the opening, or the end of a request, to the whole head of the next one.
 const NEXT_HEAD: Duration = Duration::from_secs(30);
-/// For a request's head.
+/// Buffer size for a request's head.
 const BUFFER: usize = 64 * 1024;
 
 pub(super) async fn run(
@@ -36,7 +36,7 @@ pub(super) async fn run(
             answered.map(|response| response.map(|body| BusyBody { body, _busy: busy }))
         }
     });
-    // A host that closes its end ends its request too: hyper then drops what `route` is doing for it.
+    // When a host closes its end, its request ends too: hyper then drops the future of `route`.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(NEXT_HEAD)

@@ -51,7 +51,7 @@ pub(super) struct Connection {
     connections: Arc<Connections>,
     number: u64,
     pub(super) peer: Arc<Share>,
-    /// The memory of whoever uses the connection.
+    /// The memory budget of the caller that uses the connection.
     pub(super) budget: BudgetOfConnection,
     evicted: Arc<Notify>,
     busy: AtomicBool,
@@ -65,8 +65,8 @@ impl Connections {
         Arc::new(Self { limit, table: Mutex::default() })
     }
 
-    /// Takes in a connection. If its peer has too many, the oldest idle one of that peer is closed; if all together are
-    /// too many, one of the peer that has the most. `None`: none is idle.
+    /// Accepts a connection. If its peer has too many, the peer's oldest idle one is closed. If there are too
+    /// many in all, an idle one of the peer with the most is closed. `None`: no connection is idle.
     pub(super) fn open(self: &Arc<Self>, peer: Arc<Share>) -> Option<Connection> {
         let mut table = self.lock();
         if !peer.connections.has_room() {
@@ -103,7 +103,7 @@ impl Connections {
 }
 
 impl Table {
-    /// Closes the connection that is idle for longest, of those that match.
+    /// Closes the matching connection that has been idle longest.
     fn evict(&mut self, matches: impl Fn(&Open) -> bool) -> Option<()> {
         let idle = self.open.iter().filter(|(_, open)| matches(open));
         let idle = idle.filter_map(|(number, open)| Some((open.idle_since?, *number)));
@@ -127,13 +127,14 @@ impl Table {
 }
 
 impl Connection {
-    /// Notes that a request begins, until the body of its response was sent.
+    /// Marks the connection as busy, until the body of the response was sent.
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
         self.set_idle(None);
         Busy(Arc::clone(self))
     }
 
-    /// Notes whose request it is. A caller with too many connections loses its oldest idle one.
+    /// Notes which caller sends the request. If the caller has too many connections, its oldest idle one is
+    /// closed.
     pub(super) fn used_by(&self, share: &Share) -> Result<(), Rejection> {
         self.budget.set(&share.memory);
         if share.holder == self.peer.holder {
@@ -188,7 +189,7 @@ impl Drop for Busy {
     }
 }
 
-/// The body of a response; its connection is busy until it was sent.
+/// The body of a response, which keeps its connection busy until it was sent.
 pub(super) struct BusyBody {
     pub(super) body: Body,
     pub(super) _busy: Busy,
@@ -214,7 +215,7 @@ impl HttpBody for BusyBody {
     }
 }
 
-/// Tells a host that there is no room for its connection, as far as that needs no waiting.
+/// Answers that there is no room for a connection, as far as that is possible without waiting.
 pub(super) fn reject(mut stream: Stream) {
     let mut context = Context::from_waker(Waker::noop());
     let _ = stream.as_mut().poll_write(&mut context, NO_ROOM);

@@ -29,7 +29,7 @@ impl Cors {
         let ours = response.headers_mut();
         ours.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
         ours.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-        // A tool's arguments may be repeated in headers of any name, so there is no list to give.
+        // A tool's arguments may be repeated in headers of any name, so there is no fixed list.
         if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
             ours.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
         }

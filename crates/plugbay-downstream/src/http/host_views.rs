@@ -1,5 +1,5 @@
-//! The host views of modern hosts: such a host has no session, so what it switches on belongs to a name in its URL.
-//! Without one it has at least the same mode in each request, by what it calls itself.
+//! The host views of modern hosts. Such a host has no session, so its active tools belong to a name in its
+//! URL. Without that name it has at least the same mode in each request, by its client name.
 
 use std::{
     collections::HashMap,
@@ -29,7 +29,7 @@ pub(super) struct HostViews(Mutex<HashMap<Key, Entry>>);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     owner: Owner,
-    /// The name of the host view, or of the host.
+    /// The name of the host view, or else of the host.
     name: String,
     persistence: Persistence,
 }
@@ -41,7 +41,8 @@ struct Entry {
 }
 
 impl HostViews {
-    /// The view that `?desk=NAME` names, for this caller alone; without a name, one where no tool stays active.
+    /// The view that `?desk=NAME` names, for this caller alone. Without a name: a view in which no tool stays
+    /// active.
     pub(super) fn of(&self, owner: Owner, uri: &Uri, client: Option<&str>) -> Arc<HostView> {
         let (name, persistence) = match named(uri) {
             Some(name) => (name, Persistence::Named),

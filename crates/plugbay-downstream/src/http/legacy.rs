@@ -43,7 +43,7 @@ pub(super) fn open(
         .map_err(|refusal| Rejection::of(StatusCode::BAD_REQUEST, request.id(), &refusal))?;
     shared.live_sessions.add(&session);
     shared.sessions.add(id.clone(), caller, session, budget)?;
-    // `initialize` is answered by ourselves, and so at once.
+    // plugbay answers `initialize` itself, and so at once.
     let answer = sink.take_now().unwrap_or_else(|| respond::error(request.id(), &Refusal::ShuttingDown));
     let mut response = reply::json(StatusCode::OK, &answer);
     if let Ok(id) = HeaderValue::try_from(id) {
@@ -52,7 +52,7 @@ pub(super) fn open(
     Ok(response)
 }
 
-/// Takes what needs no answer.
+/// Takes a notification, which needs no answer.
 pub(super) fn take(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -64,7 +64,7 @@ pub(super) fn take(
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-/// Takes the answer to something that a server has asked.
+/// Takes the host's response to a server request.
 pub(super) fn take_response(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -76,8 +76,8 @@ pub(super) fn take_response(
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-/// A connection that breaks takes nothing back: the call goes on, and if the host knows of a stream,
-/// its answer waits there.
+/// Serves a request. If its connection breaks, the call goes on. If the host knows of a stream, the answer
+/// waits there.
 pub(super) async fn serve(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -107,7 +107,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Opens the stream of what belongs to no request, or resumes one that broke.
+/// Opens the stream for messages that belong to no request, or resumes a stream that broke.
 pub(super) fn listen(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -117,7 +117,7 @@ pub(super) fn listen(
     if !accepts_stream(headers) {
         return Err(Rejection::new(StatusCode::NOT_ACCEPTABLE, "this is a text/event-stream: accept it"));
     }
-    // Not 404, by which a host would think that its session is over.
+    // Not 404: a host would take that for the end of its session.
     let unknown =
         || Rejection::new(StatusCode::BAD_REQUEST, "there is no stream with this Last-Event-ID any more");
     match single(headers, LAST_EVENT).map_err(|_| unknown())? {

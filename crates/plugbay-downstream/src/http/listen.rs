@@ -1,4 +1,4 @@
-//! Where hosts come in: a TCP port or a Unix socket.
+//! The listener for hosts: a TCP port or a Unix socket.
 
 use std::{
     fs, io,
@@ -17,18 +17,18 @@ use tokio::{
 
 use crate::descriptors;
 
-/// A connection, wherever it comes from.
+/// A connection over TCP or a Unix socket.
 pub type Stream = Pin<Box<dyn Connection>>;
 
 pub trait Connection: AsyncRead + AsyncWrite + Send {}
 impl<S: AsyncRead + AsyncWrite + Send> Connection for S {}
 
-/// The other end of a connection, as far as it tells callers without a token apart.
+/// The other end of a connection, as a way to tell callers without a token apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// A process of this user, by a Unix socket.
+    /// A process of this user, over a Unix socket.
     Local,
-    /// An IPv4 address, or the network of an IPv6 address: its other half is free to choose.
+    /// An IPv4 address, or the network half of an IPv6 address: the other half can be chosen freely.
     Address(IpAddr),
 }
 
@@ -61,7 +61,7 @@ pub enum Address {
 pub struct AddressError;
 
 impl Address {
-    /// Nobody on another machine can reach it.
+    /// Whether no other machine can reach it.
     pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp(address) => address.ip().is_loopback(),
@@ -77,7 +77,7 @@ impl FromStr for Address {
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err(AddressError) } else { Ok(Self::Unix(path.into())) };
         }
-        // Names are not looked up: what is local today may not be so tomorrow.
+        // Names are not looked up: one that is local today may not be local tomorrow.
         let local = text.strip_prefix("localhost:").unwrap_or(text);
         if let Ok(port) = local.parse::<u16>() {
             return Ok(Self::Tcp((Ipv4Addr::LOCALHOST, port).into()));
@@ -87,7 +87,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// A path here, as people write it.
+    /// The URL of a path at this address, as people write it.
     pub fn at(&self, path: &str) -> String {
         match self {
             Self::Tcp(address) => format!("http://{address}{path}"),
@@ -114,7 +114,7 @@ impl Listener {
             Address::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address).await?)),
             Address::Unix(path) => {
                 clear(path)?;
-                // From its first moment nobody else may connect.
+                // From the first moment nobody else may connect.
                 let before = umask(Mode::from_raw_mode(0o177));
                 let bound = UnixListener::bind(path);
                 umask(before);
@@ -150,19 +150,19 @@ pub(super) fn connection_limit() -> usize {
     (descriptors::raise_limit() / 2).max(1)
 }
 
-/// Small answers leave at once; a host whose machine has vanished is noticed by its silence. Without
-/// either all works, only slower.
+/// Sets options: small answers are sent at once, and a host whose machine has vanished is noticed. Without
+/// either everything works, only more slowly.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
     let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, UNACKNOWLEDGED);
 }
 
-/// In milliseconds.
+/// How long sent bytes may stay unacknowledged, in milliseconds.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: u32 = 45_000;
 
-/// Removes a socket that a process left behind when it was killed, and nothing else.
+/// Removes a socket file that a killed process left behind, and no other file.
 fn clear(path: &Path) -> io::Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
@@ -179,7 +179,7 @@ fn clear(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removed at the end, if it is still ours.
+/// A socket file that is removed on drop, if it is still ours.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,

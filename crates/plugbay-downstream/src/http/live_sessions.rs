@@ -14,7 +14,7 @@ impl LiveSessions {
     pub(super) fn add(&self, session: &Arc<Session>) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() == sessions.capacity() {
-            // Before it grows: those that have gone make room, at a cost that each newcomer shares.
+            // Removes ended sessions only before the list grows, so that each newcomer shares the cost.
             sessions.retain(|session| session.strong_count() > 0);
             let length = sessions.len();
             sessions.reserve(length.max(16));

@@ -1,4 +1,4 @@
-//! The metrics for Prometheus: beside MCP for callers that may see everything, or at an address of their own.
+//! The metrics for Prometheus: beside MCP for callers that may see everything, or at a separate address.
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use super::{
 };
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// From the opening of a connection to the whole head of its request.
+/// Time limit from the opening of a connection to the whole head of its request.
 const HEAD: Duration = Duration::from_secs(10);
 /// Connections of scrapers at a time.
 const CONNECTIONS: usize = 16;
@@ -73,7 +73,8 @@ fn answer(
     text(request.method(), page())
 }
 
-/// `/metrics` beside MCP. They name every server and tool, so a caller that may use some tools only is refused.
+/// `/metrics` beside MCP. It names every server and tool, so a caller that may use only some tools is
+/// rejected.
 pub(super) fn beside(shared: &Shared, caller: &Caller, method: &Method) -> Result<Response<Body>, Rejection> {
     let Some(page) = &shared.metrics else {
         let why = "this gateway keeps no metrics; --metrics turns them on";

@@ -1,4 +1,4 @@
-//! Arguments that a tool wants repeated in headers: what its schema marks with `x-mcp-header`.
+//! Arguments that a tool wants repeated in headers: its schema marks them with `x-mcp-header`.
 
 use plugbay_core::{
     catalog::HeaderParameter,
@@ -16,7 +16,7 @@ pub(super) struct Mirrored {
 }
 
 impl Mirrored {
-    /// The argument as text; one that is not there must not be in the header either.
+    /// The argument as text; a missing argument must be missing in the header too.
     pub(super) fn text(&self) -> Option<String> {
         match &self.argument {
             Value::Null => None,
@@ -25,7 +25,7 @@ impl Mirrored {
         }
     }
 
-    /// Numbers are compared as such: `42` is `42.0`.
+    /// Whether header and body agree. Numbers are compared by value: `42` equals `42.0`.
     pub(super) fn agrees(&self, header: &str, body: &str) -> bool {
         header == body || (self.argument.is_number() && whole(header) == whole(body))
     }
@@ -38,7 +38,7 @@ fn whole(number: &str) -> &str {
     }
 }
 
-/// What a call must repeat. Most tools mark nothing, and then nothing is parsed.
+/// The arguments that a call must repeat. Most tools mark none, and then nothing is parsed.
 pub(super) fn expected(snapshot: &Snapshot, request: &Request) -> Vec<Mirrored> {
     let definition = request.subject().and_then(|name| definition(snapshot, &name));
     definition

@@ -62,29 +62,30 @@ use sessions::Sessions;
 use shares::{Holder, Share, Shares};
 use tools_api::InFlight;
 
-/// How long calls in flight may go on after we are told to stop, unless the configuration says otherwise.
+/// How long calls in flight may go on after the gateway was told to stop, unless the configuration says
+/// otherwise.
 const DRAIN: Duration = Duration::from_secs(30);
-/// How long hosts may then take to read what is left.
+/// How long hosts may then take to read the rest.
 const LAST_READ: Duration = Duration::from_secs(5);
-/// How often sessions and streams that nobody came back for are looked for.
+/// How often abandoned sessions and streams are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
-/// When the system has no descriptor left, trying again at once would only burn the processor.
+/// Pause when the system has no descriptor left: trying again at once would only burn the processor.
 const NO_DESCRIPTORS: Duration = Duration::from_millis(100);
-/// What all connections share.
+/// State that all connections share.
 struct Shared {
     gateway: Gateway,
     access: Access,
     sessions: Sessions,
     host_views: HostViews,
     live_sessions: LiveSessions,
-    /// Calls by the plain API.
+    /// Calls through the plain API.
     in_flight: InFlight,
     shares: Shares,
     metrics: Option<MetricsPage>,
 }
 
 impl Shared {
-    /// Ends what callers do whose tokens do not count any more.
+    /// Ends the sessions and requests of callers whose tokens are no longer valid.
     fn revoke(&self, gone: &Gone) {
         if gone.is_empty() {
             return;
@@ -105,7 +106,7 @@ impl Shared {
         });
     }
 
-    /// A caller with its share, and drops what it wastes if that is much.
+    /// A caller with its share. If it wastes much memory, that is freed.
     fn spending(&self, identity: Identity, peer: &Share) -> Caller {
         let holder = if self.access.is_guarded() { Holder::Caller(identity.owner) } else { peer.holder };
         let share = self.shares.of(holder);
@@ -115,33 +116,33 @@ impl Shared {
         Caller::new(identity, share)
     }
 
-    /// Rejects a request that the access token of its caller does not allow, if that is its answer.
+    /// Rejects a request if its answer says that the caller's access token does not allow it.
     fn check_scope(&self, sink: &Outbox, id: &[u8]) -> Result<(), Rejection> {
         let Some(Refusal::MissingScope { scope }) = sink.refusal() else { return Ok(()) };
         Err(Rejection::missing_scope(self.access.authorization().as_deref(), id, scope))
     }
 }
 
-/// What hosts may use of this machine, all together.
+/// Limits on what all hosts together may use of this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Connections open at a time.
     pub connections: usize,
-    /// Bytes of requests and answers that wait to be sent on.
+    /// Bytes of requests and answers that wait to be sent.
     pub waiting: usize,
     /// Sessions of hosts that open one.
     pub sessions: usize,
 }
 
 impl Limits {
-    /// As many connections as the system allows, within reason.
+    /// The default limits, with as many connections as the system allows, within reason.
     pub fn detect() -> Self {
         Self { connections: listen::connection_limit(), waiting: UNREAD_BY_ALL, sessions: SESSIONS }
     }
 }
 
-/// Serves hosts until `stop`: then none is let in, and what is in flight gets its answers. `metrics` are served beside
-/// MCP.
+/// Serves hosts until `stop`. Then no new host is let in, and requests in flight get their answers. `metrics`
+/// are served beside MCP.
 pub async fn serve(
     gateway: Gateway,
     mut listener: impl Accept,
@@ -150,7 +151,7 @@ pub async fn serve(
     metrics: Option<MetricsPage>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    // Any host may come, with any capability; what one of them lacks is told when it is asked.
+    // Any host may come, with any capability. A host that lacks one gets the error when it is asked.
     if gateway.host_registry.add_capabilities(ClientCapabilities::ALL) {
         gateway.servers.client_capabilities_grew();
     }

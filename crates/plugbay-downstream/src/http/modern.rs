@@ -1,4 +1,4 @@
-//! Requests of the modern protocol: each stands alone, and its connection is its life.
+//! Requests of the modern protocol: each stands alone, and lives as long as its connection.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -78,7 +78,8 @@ pub(super) async fn serve(
     }
 }
 
-/// A server's own answer may be one of the errors to which the protocol gives a status.
+/// The HTTP status of an answer. The protocol gives some errors a status, even if the server itself sends
+/// them.
 fn status_of(answer: &Frame) -> StatusCode {
     let [whole] = answer.pieces() else { return StatusCode::OK };
     match respond::error_code(whole) {
@@ -99,7 +100,7 @@ impl Drop for AbandonOnDrop {
 
 /// Compares headers and body, because a proxy may have acted upon the headers.
 fn check_headers(snapshot: &Snapshot, headers: &HeaderMap, request: &Request) -> Result<(), Refusal> {
-    // A body without a version is refused by what it lacks, not by what it contradicts.
+    // A body without a version gets the error for that, not for a mismatch with the headers.
     if request.is_modern() {
         check(headers, negotiate::VERSION, request.version().as_deref())?;
     }
@@ -145,7 +146,7 @@ fn compare(
     }
 }
 
-/// A value that is no plain ASCII comes in Base64, between these marks.
+/// Decodes a header value. A value that is not plain ASCII is sent in Base64, between these marks.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(value.into()),

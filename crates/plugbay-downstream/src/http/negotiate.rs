@@ -1,4 +1,4 @@
-//! What a request's headers say of its protocol version and of the formats it brings and takes.
+//! The protocol version in a request's headers, and the formats that it sends and accepts.
 
 use hyper::{
     HeaderMap, StatusCode,
@@ -11,13 +11,13 @@ use crate::refusal::Refusal;
 
 pub(super) const VERSION: &str = "mcp-protocol-version";
 
-/// What the headers alone tell; a body may be of another era than a request without a version.
+/// The era according to the headers alone. If they have no version, the body decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
     Unspecified,
     Legacy,
     Modern,
-    /// A version that we do not speak.
+    /// A version that plugbay does not speak.
     Unknown,
 }
 
@@ -32,13 +32,13 @@ pub(super) fn era(headers: &HeaderMap) -> Result<Era, Rejection> {
     }
 }
 
-/// The answer to a request of this raw id whose version we do not speak.
+/// The answer to a request whose version plugbay does not speak; `id` is raw.
 pub(super) fn unknown_version(headers: &HeaderMap, id: &[u8]) -> Rejection {
     let version = single(headers, VERSION).ok().flatten().unwrap_or_default();
     Rejection::of(StatusCode::BAD_REQUEST, id, &Refusal::UnsupportedVersion(version.to_owned()))
 }
 
-/// A header that stands twice, or is no text: two readers may see two values.
+/// A header that occurs twice or is not text: two readers might see different values.
 #[derive(Debug)]
 pub(super) struct Ambiguous;
 
@@ -51,7 +51,7 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'
     }
 }
 
-/// The formats in which a host takes its answer.
+/// The formats in which a host accepts its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wants {
     pub(super) json: bool,
@@ -77,7 +77,7 @@ pub(super) fn accepts_stream(headers: &HeaderMap) -> bool {
     accepts(headers, "text/event-stream")
 }
 
-/// A request without `Accept` takes anything.
+/// Whether the host accepts a format; without `Accept` it accepts any.
 pub(super) fn accepts(headers: &HeaderMap, format: &str) -> bool {
     let family = format.split_once('/').map_or(format, |(family, _)| family);
     let fits = |range: &str| {
@@ -96,7 +96,7 @@ pub(super) fn accepts(headers: &HeaderMap, format: &str) -> bool {
         || headers.get_all(ACCEPT).iter().any(|value| value.to_str().unwrap_or_default().split(',').any(fits))
 }
 
-/// A message is sent as JSON. This also keeps out web pages, which can send other types unasked.
+/// Requires JSON. This also keeps out web pages, which can send other types without asking.
 pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = single(headers, CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
     let mut parts = value.split(';').map(str::trim);

@@ -14,7 +14,7 @@ use super::{
 
 pub(super) const PATH: &str = "/openapi.json";
 
-/// The document, with the version of this build, and its tag.
+/// The document, with the version of this build, and its entity tag.
 static DOCUMENT: LazyLock<(Bytes, String)> = LazyLock::new(|| {
     let text = include_str!("openapi.json").replace("@VERSION@", env!("CARGO_PKG_VERSION"));
     let tag = format!("{:x}", Sha256::digest(&text));

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{refusal::Refusal, respond};
 
-/// Boxed: most requests are let in, and should not carry the room for this along.
+/// An HTTP response that rejects a request. Boxed: most requests are accepted, and should not carry room for
+/// it.
 pub(super) struct Rejection(Box<Rejected>);
 
 struct Rejected {
@@ -25,10 +26,10 @@ struct Rejected {
     headers: HeaderMap,
 }
 
-/// A JSON-RPC message, or what becomes one or an error of the plain API.
+/// A JSON-RPC message, or an error that becomes one or an error of the plain API.
 enum Answer {
     Written(Frame),
-    /// The answer to a request of this raw id.
+    /// The answer to the request of this raw id.
     Refusal {
         id: Bytes,
         refusal: Refusal,
@@ -36,7 +37,7 @@ enum Answer {
 }
 
 impl Rejection {
-    /// The answer to a request of this raw id.
+    /// The answer to the request of this raw id.
     pub(super) fn of(status: StatusCode, id: &[u8], refusal: &Refusal) -> Self {
         Self::made(status, Answer::Refusal { id: Bytes::copy_from_slice(id), refusal: refusal.clone() })
     }
@@ -71,7 +72,7 @@ impl Rejection {
         Self::new(StatusCode::UNAUTHORIZED, why).header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
     }
 
-    /// Without a token that counts, where an authorization server issues them.
+    /// The rejection of a request without a valid token, where an authorization server issues them.
     pub(super) fn challenged(authorization: &Authorization, fault: &Fault<'_>) -> Self {
         let why: Cow<'static, str> = match fault {
             Fault::BadRequest(why) | Fault::BadToken(why) => (*why).into(),
@@ -85,7 +86,7 @@ impl Rejection {
     pub(super) fn of_access_token(authorization: &Authorization, error: TokenError) -> Self {
         match error {
             TokenError::Invalid(why) => Self::challenged(authorization, &Fault::BadToken(why)),
-            // The token may be good: a host must not throw it away.
+            // The token may be valid, so the host must not throw it away.
             TokenError::Unavailable => {
                 let why = "the keys of the authorization server cannot be had at the moment";
                 Self::busy(StatusCode::SERVICE_UNAVAILABLE, b"null", why)
@@ -93,7 +94,7 @@ impl Rejection {
         }
     }
 
-    /// The answer to a request of this raw id whose token would need these scopes.
+    /// The answer to a request whose access token lacks these scopes; `id` is raw.
     pub(super) fn missing_scope(authorization: Option<&Authorization>, id: &[u8], scope: &str) -> Self {
         let refusal = Refusal::MissingScope { scope: scope.to_owned() };
         let rejection = Self::of(StatusCode::FORBIDDEN, id, &refusal);
@@ -111,12 +112,12 @@ impl Rejection {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, why).header(ALLOW, HeaderValue::from_static(allowed))
     }
 
-    /// Too much is going on, here or for this host alone.
+    /// The rejection of a request because the gateway, or this host, is too busy.
     pub(super) fn busy(status: StatusCode, id: &[u8], why: &'static str) -> Self {
         Self::of(status, id, &Refusal::Busy(why)).header(RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
-    /// The rest of what the host is sending is not read.
+    /// Closes the connection: the rest of the host's request is not read.
     pub(super) fn closing(self) -> Self {
         self.header(CONNECTION, HeaderValue::from_static("close"))
     }
@@ -126,7 +127,7 @@ impl Rejection {
         self
     }
 
-    /// As MCP hosts understand it.
+    /// The response for MCP hosts.
     pub(super) fn into_response(self) -> Response<Body> {
         let Rejected { status, answer, headers } = *self.0;
         let message = match answer {
@@ -138,7 +139,7 @@ impl Rejection {
         response
     }
 
-    /// As clients of the plain API understand it.
+    /// The response for clients of the plain API.
     pub(super) fn into_api_response(self) -> Response<Body> {
         let Rejected { status, answer, headers } = *self.0;
         let mut response = match answer {

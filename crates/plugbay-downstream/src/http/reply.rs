@@ -1,4 +1,4 @@
-//! How an answer leaves: as one JSON body if it comes first and soon, as a stream of events otherwise.
+//! The form of an answer: one JSON body if it comes first and soon, otherwise a stream of events.
 
 use std::{
     collections::VecDeque,
@@ -23,14 +23,14 @@ use tokio::{
 use super::negotiate::Wants;
 use crate::outbox::Outbox;
 
-/// An answer that takes longer comes as a stream, so that what stands in between sees life.
+/// An answer that takes longer is sent as a stream, so that proxies on the way see activity.
 const AT_ONCE: Duration = Duration::from_secs(3);
-/// Between two signs of life on a silent stream.
+/// Interval between keep-alive comments on a silent stream.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Pieces on their way from a stream to its connection.
+/// Limit of pieces between a stream and its connection.
 const PIECES: usize = 4;
 
-/// What a host gets. Large pieces are the very buffers in which servers' answers were read.
+/// The body of a response. Large pieces are the very buffers in which servers' answers were read.
 pub(super) enum Body {
     Whole { pieces: VecDeque<Bytes>, left: usize },
     Stream(mpsc::Receiver<Bytes>),
@@ -81,14 +81,14 @@ pub(super) fn json(status: StatusCode, message: &Frame) -> Response<Body> {
     response
 }
 
-/// The other end of the sender.
+/// An event stream, with the sender for its events.
 pub(super) fn events() -> (mpsc::Sender<Bytes>, Response<Body>) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut response = Response::new(Body::Stream(receiver));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    // Proxies that know this pass events on as they come.
+    // Proxies that know this header pass events on at once.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     (sender, response)
 }
@@ -98,17 +98,17 @@ pub(super) fn nothing() -> Response<Body> {
     events().1
 }
 
-/// What the first moments of a request have brought.
+/// The messages of a request's first moments.
 pub(super) enum Start {
     /// The answer, and nothing before it.
     Whole(Frame),
-    /// These so far; more may come.
+    /// These messages so far; more may come.
     Stream(VecDeque<Frame>),
     /// The request was cancelled.
     Cancelled,
 }
 
-/// Waits for the answer, or for what makes it a stream.
+/// Waits for the answer, or for a reason to open a stream.
 pub(super) async fn start(sink: &Outbox, wants: Wants) -> Start {
     loop {
         let frames = if !wants.stream {
@@ -135,10 +135,10 @@ pub(super) async fn start(sink: &Outbox, wants: Wants) -> Start {
     }
 }
 
-/// What has come; `None` when there will be no more.
+/// Takes the waiting messages; `None` when there will be no more.
 pub(super) async fn take(sink: &Outbox) -> Option<VecDeque<Frame>> {
     let frames = sink.take().await?;
-    // Its budget counts it from here on, until it is really gone.
+    // From here on only the budget counts them, until they are dropped.
     sink.written(frames.iter().map(Frame::len).sum());
     Some(frames)
 }
@@ -146,7 +146,7 @@ pub(super) async fn take(sink: &Outbox) -> Option<VecDeque<Frame>> {
 /// The host has closed its connection.
 pub(super) struct Disconnected;
 
-/// One event; `id` lets a legacy host resume behind it.
+/// Sends one event. With `id`, a legacy host can resume after it.
 pub(super) async fn send(
     out: &mpsc::Sender<Bytes>,
     id: Option<&str>,
@@ -163,12 +163,12 @@ pub(super) async fn send(
     Ok(())
 }
 
-/// A comment, which every reader skips.
+/// Sends a comment, which every reader skips.
 pub(super) async fn keep_alive(out: &mpsc::Sender<Bytes>) -> Result<(), Disconnected> {
     out.send(Bytes::from_static(b":\n\n")).await.map_err(|_| Disconnected)
 }
 
-/// Sends everything from `sink`, as it comes, until its answer has been sent or the host has gone.
+/// Sends messages from `sink` as they come, until its answer has been sent or the host has disconnected.
 pub(super) async fn pump(
     sink: &Outbox,
     mut frames: VecDeque<Frame>,

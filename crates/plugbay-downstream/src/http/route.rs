@@ -92,7 +92,7 @@ async fn mcp(
     }
 }
 
-/// The metadata of the gateway as a protected resource, which a host reads before it has a token.
+/// The gateway's metadata as a protected resource, which a host reads before it has a token.
 fn authorization_metadata(
     shared: &Shared,
     request: &Request<Incoming>,
@@ -140,7 +140,7 @@ async fn post(
         Message::Request(request) if request.is_modern() => {
             modern::serve(shared, caller, &parts, wants, &request).await
         }
-        // By its `initialize` a host chooses the legacy protocol, whatever its headers say.
+        // A host that sends `initialize` chooses the legacy protocol, whatever its headers say.
         Message::Request(request) if request.method() == b"initialize" => {
             legacy::open(shared, caller, headers, &request)
         }
@@ -148,7 +148,7 @@ async fn post(
             modern::serve(shared, caller, &parts, wants, &request).await
         }
         Message::Request(request) => legacy::serve(shared, caller, headers, wants, &request).await,
-        // No notification means anything to a stateless gateway.
+        // In the stateless protocol notifications have no effect.
         Message::Notification(_) if era == Era::Modern => Ok(reply::empty(StatusCode::ACCEPTED)),
         Message::Notification(notification) => legacy::take(shared, caller, headers, &notification),
         Message::Response(_) if era == Era::Modern => {

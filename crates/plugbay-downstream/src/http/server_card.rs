@@ -1,6 +1,6 @@
 //! The server card: what the gateway is and how to connect to it, for clients that have not connected yet.
 //!
-//! After SEP-2127, which is a draft. The card has nothing that a request without a token may not know: no server, no tool.
+//! After SEP-2127, which is a draft. The card is public, so it names no server and no tool.
 
 use bytes::Bytes;
 use hyper::{
@@ -22,17 +22,17 @@ use super::{
     tools_api::document,
 };
 
-/// Where the draft wants it: below the endpoint.
+/// The path in the draft: below the endpoint.
 pub(super) const PATH: &str = "/mcp/server-card";
 const TYPE: &str = "application/mcp-server-card+json";
 const SCHEMA: &str = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json";
 /// The name in the registry.
 const NAME: &str = "io.github.plugbay/plugbay";
 const DESCRIPTION: &str = "One plug panel for all your MCP servers";
-/// Where a proxy says how it was reached.
+/// The header in which a proxy says how it was reached.
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
-/// What web pages need to read the card, whoever serves them: it is public.
+/// The headers that web pages need to read the card. Any page may, because the card is public.
 const CORS: [(HeaderName, &str); 4] = [
     (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (ACCESS_CONTROL_ALLOW_METHODS, "GET"),
@@ -40,8 +40,8 @@ const CORS: [(HeaderName, &str); 4] = [
     (ACCESS_CONTROL_EXPOSE_HEADERS, "ETag"),
 ];
 
-/// `GET /mcp/server-card`, which needs no token. A gateway that is known by a loopback name is nobody's business: a page of
-/// another origin could otherwise find out what runs on its visitor's machine.
+/// `GET /mcp/server-card`, which needs no token. A gateway under a loopback name does not serve it to other
+/// origins: their pages could otherwise find out what runs on their visitor's machine.
 pub(super) fn serve(
     access: &Access,
     method: &Method,
@@ -77,7 +77,7 @@ fn card(access: &Access, host: &str, headers: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// The URL that hosts use: as it is configured, else as this request has reached us.
+/// The URL that hosts use: the configured one, else the URL of this request.
 fn endpoint(access: &Access, host: &str, headers: &HeaderMap) -> String {
     if let Some(authorization) = access.authorization() {
         return authorization.resource().to_owned();
@@ -94,7 +94,7 @@ fn describe(access: &Access, endpoint: &str) -> Value {
         "url": endpoint,
         "supportedProtocolVersions": versions.collect::<Vec<_>>(),
     });
-    // An authorization server is found by what a request without a token is answered.
+    // With an authorization server, hosts find it through the challenge to a request without a token.
     if access.is_guarded() && access.authorization().is_none() {
         let token = json!({ "description": "A token of this gateway", "isRequired": true, "isSecret": true });
         remote["headers"] = json!([{

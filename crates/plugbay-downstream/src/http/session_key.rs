@@ -1,4 +1,4 @@
-//! The session of a request: by its `X-Session-ID` header, else by what else tells sessions apart.
+//! The session of a request: named by its `X-Session-ID` header, else by other properties.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -18,13 +18,14 @@ pub(super) const SESSION_ID: &str = "x-session-id";
 const LONGEST: usize = 128;
 
 impl Shared {
-    /// The gateway as the session sees it that the request names, for this caller alone. Requests of one caller
-    /// without a name share a session.
+    /// The gateway as seen by the session that the request names, for this caller alone. Requests of one
+    /// caller that name no session share one.
     pub(super) fn enter(&self, caller: &Caller, headers: &HeaderMap) -> Result<Gateway, Rejection> {
         Ok(self.enter_lasting(caller, Kind::Header, name(headers)?.unwrap_or_default()))
     }
 
-    /// The same for `initialize`: without a name the session is new, and has the id in `Mcp-Session-Id`.
+    /// The same for `initialize`. If it names no session, the session is new and has the id in
+    /// `Mcp-Session-Id`.
     pub(super) fn enter_new(
         &self,
         caller: &Caller,
@@ -38,8 +39,8 @@ impl Shared {
             .enter_as(caller, &SessionKey::new(key(caller, Kind::Connection, id)).of(hex(&caller.owner().0))))
     }
 
-    /// The same for a modern request: without a name it belongs to the host view in its URL, else to all requests of
-    /// the caller whose client has the same name.
+    /// The same for a modern request. If it names no session, the host view in its URL does. Otherwise all
+    /// requests of the caller with the same client name share a session.
     pub(super) fn enter_modern(
         &self,
         caller: &Caller,
@@ -57,7 +58,7 @@ impl Shared {
 
     fn enter_lasting(&self, caller: &Caller, kind: Kind, name: &str) -> Gateway {
         let gateway = self.enter_as(caller, &lasting(caller, kind, name));
-        // Any host may come under this name. A server must not be opened anew for each of them: it would forget.
+        // Any host may use this name. A server must not be restarted for each of them: it would lose its state.
         if gateway.principal.key.is_some() && gateway.host_registry.add_capabilities(ClientCapabilities::ALL)
         {
             gateway.servers.client_capabilities_grew();
@@ -79,7 +80,7 @@ impl Shared {
     }
 }
 
-/// What a session is named by. Names of one kind never meet those of another.
+/// The source of a session's name. Names from different sources never collide.
 #[derive(Clone, Copy)]
 enum Kind {
     Header,
@@ -98,7 +99,7 @@ fn key(caller: &Caller, kind: Kind, name: &str) -> String {
     let caller = hex(&caller.owner().0);
     match name.len() {
         0..=LONGEST => format!("{kind}:{caller}:{name}"),
-        // A client may call itself anything: what is longer than an id is kept as a digest.
+        // A client may choose any name. One that is longer than an id is kept as a digest.
         _ => format!("long {kind}:{caller}:{}", hex(&Sha256::digest(name))),
     }
 }

@@ -1,4 +1,4 @@
-//! The sessions of legacy hosts: who owns which, how many there may be, and for how long.
+//! The sessions of legacy hosts: their owners, their limits, and their lifetime.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,15 +32,15 @@ use crate::{
 
 pub(super) const SESSION: &str = "mcp-session-id";
 
-/// A session that nobody uses for so long has ended.
+/// A session that is unused for this long ends.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Streams of one host whose answers have not been fetched yet, or not surely.
+/// Limit of streams of one host whose answers it has not fetched, or may not have.
 const STREAMS: usize = 64;
-/// What may be kept for a host that lost the very last bytes of its answers.
+/// Bytes that may be kept for a host that may have lost the end of its answers.
 const KEPT: usize = 1024 * 1024;
 /// The stream that belongs to no request.
 pub(super) const NOTIFICATIONS: u64 = 0;
-/// From this revision on, hosts take an empty event as what it is.
+/// From this revision on, hosts understand an empty event.
 const PRIMES_SINCE: &str = "2025-11-25";
 
 pub(super) struct Sessions {
@@ -51,7 +51,7 @@ pub(super) struct Sessions {
 
 type Table = HashMap<String, Arc<HttpSession>>;
 
-/// A session as this transport knows it.
+/// A session with its HTTP streams and its share.
 pub(super) struct HttpSession {
     pub(super) session: Arc<Session>,
     pub(super) budget: Arc<Budget>,
@@ -73,8 +73,9 @@ impl Sessions {
         Self { limit, table: Mutex::default() }
     }
 
-    /// Takes in a session that has been opened. Only its owner finds it by its id. If the caller has too many, its idle
-    /// session that was unused longest ends; if all callers together have, one of the caller that has the most.
+    /// Adds an opened session. Only its owner finds it by its id. If the caller has too many, its idle
+    /// session that was unused longest ends. If there are too many in all, one of the caller with the most
+    /// ends.
     pub(super) fn add(
         &self,
         id: String,
@@ -109,8 +110,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// Drops what a caller's sessions keep for hosts that may not come back, oldest first. If that is not enough, ends
-    /// idle sessions that still hold memory, those that were unused longest first.
+    /// Frees memory: first what the caller's sessions keep for hosts that may not come back, oldest first. If
+    /// that is not enough, ends idle sessions that still hold memory, those that were unused longest first.
     pub(super) fn reclaim(&self, share: &Share) {
         let mut own: Vec<(String, Arc<HttpSession>)> = {
             let table = self.lock();
@@ -172,7 +173,8 @@ impl Sessions {
         }
     }
 
-    /// Cuts these sessions off: their calls end and their streams break. Their callers come back with fresh tokens.
+    /// Interrupts these sessions: their calls end and their streams break. Their callers can come back with
+    /// fresh tokens.
     pub(super) fn pause(&self, ends: impl Fn(&Session) -> bool) -> Vec<Arc<Session>> {
         let all: Vec<Arc<HttpSession>> = self.lock().values().cloned().collect();
         let paused = all.into_iter().filter(|http_session| ends(&http_session.session));
@@ -197,7 +199,7 @@ impl Sessions {
 }
 
 impl HttpSession {
-    /// A stream for what comes from a request's sink; `sent` has come already.
+    /// A stream for the messages of a request's sink. `sent` are those already taken from it.
     pub(super) fn stream(
         &self,
         sink: Arc<Outbox>,
@@ -223,7 +225,7 @@ impl HttpSession {
         &self.notifications
     }
 
-    /// Whether a request may begin. What is kept for connections that broke goes first.
+    /// Whether a request may begin. To make room, messages kept for broken connections are dropped first.
     pub(super) fn has_room(&self) -> bool {
         if !self.budget.has_room() {
             self.drop_waste();
@@ -231,7 +233,7 @@ impl HttpSession {
         self.budget.has_room()
     }
 
-    /// Drops streams that were sent whole, and notifications that nobody listens for.
+    /// Drops fully sent streams, and notifications that nobody listens for.
     fn drop_waste(&self) {
         self.lock().streams.retain(|_, stream| stream.finished_bytes().is_none());
         self.session.outbox().drop_unheard();
@@ -271,7 +273,7 @@ impl HttpSession {
 }
 
 impl State {
-    /// Streams that were sent whole go first, oldest first; then those that nobody is connected to.
+    /// Makes room for a stream: drops fully sent ones first, oldest first; then those without a connection.
     fn make_room(&mut self) {
         let finished: Vec<(u64, usize)> = self
             .streams

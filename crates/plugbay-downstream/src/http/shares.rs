@@ -20,12 +20,12 @@ use crate::{
     seal::Owner,
 };
 
-/// How often the log says that a caller has reached a limit.
+/// How often a reached limit of one caller is logged.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
-/// How often a caller's sessions are searched for what can be dropped.
+/// How often a caller's sessions are searched for memory to free.
 const RECLAIM_EVERY: Duration = Duration::from_secs(1);
 
-/// Whose share it is: a caller with a token, or an address without one.
+/// The owner of a share: a caller with a token, or an address without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Holder {
     Caller(Owner),
@@ -36,13 +36,13 @@ pub(super) enum Holder {
 #[derive(Debug)]
 pub(super) struct Share {
     pub(super) holder: Holder,
-    /// Bytes of its requests, and of what it leaves unread.
+    /// Bytes of its requests, and of unread messages.
     pub(super) memory: Arc<Budget>,
     /// Its requests in flight.
     pub(super) calls: Arc<Budget>,
     pub(super) sessions: Arc<Budget>,
     pub(super) connections: Arc<Budget>,
-    /// Counts what callers were refused, of all callers.
+    /// Counts the rejections of all callers.
     refused: Arc<AtomicU64>,
     // A std mutex: held for a look, never across an await.
     last: Mutex<Last>,
@@ -133,7 +133,7 @@ impl Share {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Says in the log that the caller has reached a limit.
+    /// Logs that the caller has reached a limit.
     pub(super) fn report(&self, what: &'static str) {
         if self.is_time(|last| &mut last.reported, REPORT_EVERY) {
             tracing::warn!("{} has reached a limit: {what}", self.holder);
@@ -159,7 +159,7 @@ impl Share {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The beginning of a digest tells callers apart and gives nothing away.
+            // The beginning of the digest is enough to tell callers apart, and reveals nothing.
             Self::Caller(Owner(owner)) => {
                 write!(f, "caller {:02x}{:02x}{:02x}", owner[0], owner[1], owner[2])
             }

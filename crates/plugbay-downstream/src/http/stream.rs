@@ -1,4 +1,4 @@
-//! A stream of events that outlives its connection: a legacy host comes back and gets what it missed.
+//! An event stream that outlives its connection: a legacy host resumes it and gets the events that it missed.
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,7 @@ use crate::{host_view::HostView, outbox::Outbox};
 /// How long a stream waits for its host to come back, and how long when memory is short.
 const WAITS: Duration = Duration::from_secs(60);
 const WAITS_UNDER_PRESSURE: Duration = Duration::from_secs(5);
-/// How much is kept of what was sent, beside the newest.
+/// How much of the sent events is kept in addition to the newest.
 const KEPT: usize = 256 * 1024;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct EventStream {
     primes: bool,
     // A std mutex: held to look or to add, never across an await.
     log: Mutex<Log>,
-    /// Counts connections. Only the latest one is served: an earlier one is broken, though nobody has
+    /// Counts connections. Only the latest one is served: an earlier one is broken, even if that was not
     /// noticed yet.
     generation: watch::Sender<u64>,
 }
@@ -43,17 +43,17 @@ struct Log {
     events: VecDeque<(u64, Frame)>,
     bytes: usize,
     last: u64,
-    /// The last one that has been sent to anybody.
+    /// The last event that was sent on any connection.
     sent: u64,
-    /// Since when nobody has been connected; `None` while somebody is.
+    /// The time of the last disconnection; `None` while a host is connected.
     disconnected_since: Option<Instant>,
-    /// Everything was sent, the answer too.
+    /// Everything was sent, including the answer.
     finished: bool,
-    /// It has been noticed that there is an answer to wait with.
+    /// The answer is known to have come, so the stream's waiting time has begun.
     answered: bool,
 }
 
-/// Where in which stream a host has come to.
+/// A host's position: the stream and the last event that it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventId {
     pub(super) stream: u64,
@@ -74,14 +74,14 @@ impl std::fmt::Display for EventId {
 }
 
 impl EventStream {
-    /// `sent` is what has come from the sink already.
+    /// `sent` are the messages that were already taken from the sink.
     pub(super) fn new(number: u64, sink: Arc<Outbox>, primes: bool, sent: VecDeque<Frame>) -> Arc<Self> {
         let stream = Self::of(None, number, sink, primes);
         stream.lock().add(sent);
         Arc::new(stream)
     }
 
-    /// For what belongs to no request.
+    /// A stream for messages that belong to no request.
     pub(super) fn for_notifications(
         host_view: &Arc<HostView>,
         number: u64,
@@ -100,20 +100,20 @@ impl EventStream {
         self.number
     }
 
-    /// What comes from now on.
+    /// Sends only new events.
     pub(super) fn open(self: &Arc<Self>) -> Response<Body> {
         let last = self.lock().last;
         self.attach(last, self.primes)
     }
 
-    /// Everything from the start.
+    /// Sends all events from the start.
     pub(super) fn open_from_start(self: &Arc<Self>) -> Response<Body> {
         self.attach(0, self.primes)
     }
 
-    /// What came behind this event. Of what is no longer kept, the answer is never a part. Where nothing more will
-    /// come, hosts are told not to ask again, as server-sent events have it: after a stream without a word they do,
-    /// and open others.
+    /// Sends the events after this one. Some of them may be gone, but never the answer. If no more will come,
+    /// the status tells the host not to reconnect, as server-sent events define it. After an empty stream it
+    /// would reconnect, and open other streams.
     pub(super) fn resume(self: &Arc<Self>, event: u64) -> Response<Body> {
         if self.sink.is_done() && self.next_behind(event).is_none() {
             return reply::empty(StatusCode::NO_CONTENT);
@@ -121,7 +121,7 @@ impl EventStream {
         self.attach(event, false)
     }
 
-    /// Breaks the connection off. A host that may come back resumes the stream.
+    /// Breaks the connection. A host that may come back resumes the stream.
     pub(super) fn detach(&self) {
         self.generation.send_modify(|generation| *generation += 1);
         self.lock().disconnected_since.get_or_insert_with(Instant::now);
@@ -188,13 +188,13 @@ impl EventStream {
         self.lock().disconnected_since.is_none()
     }
 
-    /// How much is kept only because its last bytes may not have arrived.
+    /// Bytes that are kept only because the end of a sent answer may not have arrived.
     pub(super) fn finished_bytes(&self) -> Option<usize> {
         let log = self.lock();
         (log.finished && log.disconnected_since.is_some()).then_some(log.bytes)
     }
 
-    /// Whether no host came back for the answer in time. A call in flight is always waited for.
+    /// Whether no host came back for the answer in time. A stream with a call in flight is never abandoned.
     pub(super) fn is_abandoned(&self, now: Instant, under_pressure: bool) -> bool {
         let mut log = self.lock();
         if log.disconnected_since.is_some() && !log.answered {
@@ -226,8 +226,8 @@ impl Log {
         self.trim();
     }
 
-    /// What nobody has been sent is never dropped: a server request in it would wait for ever. The newest stays
-    /// whatever its size: it may be the answer.
+    /// Drops old events, but never unsent ones: a server request among them would wait for ever. The newest
+    /// stays, whatever its size: it may be the answer.
     fn trim(&mut self) {
         while self.bytes > KEPT && self.events.len() > 1 && self.events[0].0 <= self.sent {
             let dropped = self.events.pop_front();

@@ -15,7 +15,7 @@ use crate::{
     seal::Owner,
 };
 
-/// What a caller has used is remembered for so long after its last request: as long as the longest limit.
+/// How long a caller's usage is remembered after its last request: as long as the longest limit.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl TokenAccounts {
         (owner, account)
     }
 
-    /// Moves the accounts whose tokens have ended, or whose terms are not those of now, into `gone`.
+    /// Moves accounts into `gone` whose tokens have ended, or whose terms are no longer the current ones.
     pub(super) fn forget(
         &mut self,
         gone: &mut Gone,

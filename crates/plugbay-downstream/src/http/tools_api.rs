@@ -1,4 +1,4 @@
-//! The plain API: all tools as one JSON list, and one request per call, for clients that speak no MCP.
+//! The plain API: all tools as one JSON list, and one request per call, for clients that do not speak MCP.
 
 mod arguments;
 pub(super) mod error;
@@ -66,7 +66,8 @@ pub(super) async fn list(
     Ok(document(headers, &list.body, &list.tag))
 }
 
-/// `POST /tools/call`: one call, on the path of every other call. The response body is the server's result.
+/// `POST /tools/call`: one call, on the same path as every other call. The response body is the server's
+/// result.
 pub(super) async fn call(
     shared: &Arc<Shared>,
     caller: &Caller,
@@ -122,7 +123,7 @@ async fn answer(
     })
 }
 
-/// An unknown tool may be one of a server that has failed before it could list it.
+/// The error for a refusal. An unknown tool may belong to a server that failed before it could list.
 fn refused(refusal: &Refusal, snapshot: &Snapshot) -> ApiError {
     let error = ApiError::of(refusal);
     if !matches!(refusal, Refusal::Unknown { .. }) {
@@ -135,7 +136,7 @@ fn refused(refusal: &Refusal, snapshot: &Snapshot) -> ApiError {
     error.with_failed_servers(failed.map(|server| server.to_string()).collect())
 }
 
-/// The result alone, as its server wrote it.
+/// The result alone, exactly as its server wrote it.
 fn delivered(answer: Frame, budget: &Arc<Budget>) -> Response<Body> {
     let message = in_one_piece(answer, budget);
     let Ok(Head { kind, payload: Some(payload), .. }) = Head::read(&message) else {
@@ -147,7 +148,7 @@ fn delivered(answer: Frame, budget: &Arc<Budget>) -> Response<Body> {
     }
 }
 
-/// A large answer is copied once, and counted until it was sent.
+/// The answer in one buffer. A large answer is copied once, and counted until it was sent.
 fn in_one_piece(answer: Frame, budget: &Arc<Budget>) -> Bytes {
     if let [whole] = answer.pieces() {
         return whole.clone();
@@ -156,7 +157,7 @@ fn in_one_piece(answer: Frame, budget: &Arc<Budget>) -> Bytes {
     budget.reserve(length).around(answer.into_bytes())
 }
 
-/// A document that clients keep until its tag changes.
+/// The response with a document that clients cache until its tag changes.
 pub(super) fn document(headers: &HeaderMap, body: &Bytes, tag: &str) -> Response<Body> {
     let tag = format!("\"{tag}\"");
     let known = headers.get_all(IF_NONE_MATCH).iter().any(|known| names(known, &tag));

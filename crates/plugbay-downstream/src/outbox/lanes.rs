@@ -6,7 +6,7 @@ use plugbay_core::wire::Frame;
 
 use crate::limits::Lane as Limit;
 
-/// Which notifications push out which: only those of the same kind.
+/// The kind of a notification. A notification displaces only others of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Log,
@@ -19,7 +19,7 @@ pub(super) struct Lanes {
     others: Lane,
     /// Numbers all notifications.
     next: u64,
-    /// How many were dropped since the host was last told, log messages among them or not.
+    /// How many were dropped since the last notice to the host, and whether log messages are among them.
     dropped: u64,
     dropped_logs: bool,
 }
@@ -32,7 +32,7 @@ struct Lane {
 
 #[derive(Debug)]
 struct Waiting {
-    /// How many messages that must not be dropped were sent before it.
+    /// How many messages that must not be dropped were sent before this notification.
     before: u64,
     number: u64,
     frame: Frame,
@@ -47,7 +47,7 @@ impl Lanes {
         self.logs.waiting.is_empty() && self.others.waiting.is_empty()
     }
 
-    /// Empty, and nothing was dropped.
+    /// Whether no notification is queued and none was dropped.
     pub(super) fn is_untouched(&self) -> bool {
         self.is_empty() && self.dropped == 0
     }
@@ -68,7 +68,8 @@ impl Lanes {
         self.dropped_logs |= kind == Kind::Log;
     }
 
-    /// Drops the oldest beyond a limit; `keep_newest` whatever its size. Returns their bytes.
+    /// Drops the oldest ones above a limit, but with `keep_newest` never the newest. Returns the dropped
+    /// bytes.
     pub(super) fn trim(&mut self, limit: Limit, keep_newest: bool) -> usize {
         let (logs, log_bytes) = self.logs.trim(limit, keep_newest);
         let (others, other_bytes) = self.others.trim(limit, keep_newest);
@@ -77,12 +78,12 @@ impl Lanes {
         log_bytes + other_bytes
     }
 
-    /// Drops all. Returns their bytes.
+    /// Drops all. Returns the dropped bytes.
     pub(super) fn clear(&mut self) -> usize {
         self.trim(Limit { messages: 0, bytes: 0 }, false)
     }
 
-    /// How many were dropped, if a host that reads log messages should know. Counts anew from here on.
+    /// How many were dropped, if a host that reads log messages should know. Restarts the count.
     pub(super) fn take_dropped(&mut self) -> Option<u64> {
         let dropped = std::mem::take(&mut self.dropped);
         std::mem::take(&mut self.dropped_logs).then_some(dropped)
@@ -128,7 +129,7 @@ impl Lane {
         Some(frame)
     }
 
-    /// How many were dropped, and their bytes.
+    /// Drops the oldest ones above a limit. Returns their number and bytes.
     fn trim(&mut self, limit: Limit, keep_newest: bool) -> (u64, usize) {
         let (before, bytes) = (self.waiting.len(), self.bytes);
         let least = usize::from(keep_newest);

@@ -1,4 +1,5 @@
-//! Results that were too large for their hosts, kept for a while: by handle, for one session of one caller.
+//! Results that were too large for their hosts. They are kept for a while, by handle, for one session of one
+//! caller.
 
 mod body;
 pub(crate) mod parts;
@@ -25,19 +26,19 @@ use tokio::time::{Instant, sleep_until};
 use self::body::Body;
 use crate::seal::Owner;
 
-/// A result that is not used for so long is forgotten.
+/// A result that is unused for this long is dropped.
 pub(crate) const KEPT: Duration = Duration::from_secs(30 * 60);
 
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// How much is kept.
+/// Limits of the store.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Bytes of all sessions together, and of one.
+    /// Bytes of all sessions together, and of one session.
     bytes: usize,
     bytes_of_one: usize,
-    /// Results of all sessions together, and of one.
+    /// Results of all sessions together, and of one session.
     results: usize,
     results_of_one: usize,
     /// Bytes in memory; further results are in files.
@@ -59,7 +60,7 @@ const LIMITS: Limits = Limits {
 pub struct Results {
     // A std mutex: held for a look-up, never across an await, and never while a file is read or written.
     state: Mutex<State>,
-    /// Where files are made. They have no name, so nothing is left behind.
+    /// The folder for files. They have no name, so nothing is left behind.
     folder: PathBuf,
     limits: Limits,
     filters: Arc<dyn Filters>,
@@ -93,16 +94,16 @@ struct Entry {
     stored: StoredResult,
 }
 
-/// A stored result. Cheap to clone; it lasts as long as somebody reads it.
+/// A stored result. Cheap to clone; it lives as long as somebody reads it.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredResult {
-    /// The tool that gave it, as the host knows it.
+    /// The tool that returned it, by the name that the host knows.
     pub(crate) tool: Arc<str>,
     body: Body,
 }
 
 impl StoredResult {
-    /// The result as its server sent it, as raw JSON. Reads a file perhaps: not for the event loop.
+    /// The result as its server sent it, as raw JSON. May read a file, so not for the event loop.
     pub(crate) fn read(&self) -> io::Result<Bytes> {
         self.body.read()
     }
@@ -123,15 +124,15 @@ impl Results {
         self.filters.run(filter, input)
     }
 
-    /// A handle that nobody can guess; `None`: the system gives no random numbers.
+    /// A handle that nobody can guess; `None` if the system gives no random numbers.
     pub(crate) fn new_handle() -> Option<Handle> {
         let mut handle = Handle([0; 16]);
         getrandom::fill(&mut handle.0).ok()?;
         Some(handle)
     }
 
-    /// Keeps a result. Older ones of the same session give way, then older ones of the session that has the most.
-    /// Writes a file perhaps: not for the event loop.
+    /// Stores a result. To make room, drops older ones of the same session, then older ones of the session
+    /// that has the most. May write a file, so not for the event loop.
     pub(crate) fn put(
         self: &Arc<Self>,
         handle: Handle,
@@ -142,7 +143,7 @@ impl Results {
         if result.len() > self.limits.bytes_of_one {
             return Err(io::Error::other("the result is too large to be kept"));
         }
-        // Two results at once may take a little more than the limit.
+        // Two results stored at the same time may exceed the limit a little.
         let in_memory = self.make_room(owner, result.len());
         let body = if in_memory { Body::in_memory(result) } else { Body::in_file(result, &self.folder)? };
         let mut state = self.lock();
@@ -156,7 +157,8 @@ impl Results {
         Ok(())
     }
 
-    /// Removes what has to give way to a result of this length. Returns whether there is room in memory, or else in a file.
+    /// Makes room for a result of this length. Returns whether it fits into memory; otherwise it goes into a
+    /// file.
     fn make_room(&self, owner: ResultOwner, length: usize) -> bool {
         let mut state = self.lock();
         state.forget_expired(Instant::now());
@@ -164,7 +166,7 @@ impl Results {
         state.totals.memory + length <= self.limits.memory
     }
 
-    /// The result of this handle, if it is one of this session. It is kept for longer now.
+    /// The result of this handle, if it belongs to this session. This prolongs its life.
     pub(crate) fn get(&self, handle: Handle, owner: ResultOwner) -> Option<StoredResult> {
         let mut state = self.lock();
         state.forget_expired(Instant::now());
@@ -206,7 +208,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// `None`: it could not be stored.
+    /// Stores a result; `None` if that failed.
     pub(crate) fn put(&self, handle: Handle, tool: &Arc<str>, result: &[u8]) -> Option<()> {
         let put = self.results.put(handle, self.owner, Arc::clone(tool), result);
         put.inspect_err(|error| tracing::warn!("a result of {tool} is not kept: {error}")).ok()
@@ -220,7 +222,7 @@ impl fmt::Debug for Results {
     }
 }
 
-/// Forgets results when they expire, for as long as there are any.
+/// Drops results when they expire, until there are none.
 async fn sweep(results: Weak<Results>) {
     while let Some(next) = results.upgrade().and_then(|results| results.next_expiry()) {
         sleep_until(next).await;
@@ -249,7 +251,7 @@ impl State {
         self.remove_all(|entry| now.duration_since(entry.used) >= KEPT);
     }
 
-    /// Removes what has to give way to a result of this length.
+    /// Drops results until one of this length fits.
     fn make_room(&mut self, owner: ResultOwner, length: usize, limits: &Limits) {
         while self.is_full_for_one(owner, length, limits) {
             let own = self.entries.iter().filter(|(_, entry)| entry.owner == owner);
@@ -291,7 +293,7 @@ impl Totals {
     }
 }
 
-/// What is said of a handle that leads to nothing in this session: whether it is somebody else's is not told.
+/// The error for a handle that is unknown in this session. It does not reveal whether another session has it.
 pub(crate) fn no_result(handle: Handle) -> String {
     let minutes = KEPT.as_secs() / 60;
     format!(

@@ -13,11 +13,12 @@ use plugbay_core::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-/// Tokens of an error's message that stay.
+/// How many tokens of an error message are kept.
 const ERROR: usize = 1_500;
 
-/// The result with an outline in place of what is large; `None` if nothing is. `threshold` is in bytes, `closing` the last
-/// line. `schema` is the output schema of a tool whose results the host may check.
+/// The result with an outline in place of large content; `None` if nothing is large. `threshold` is in bytes,
+/// `closing` is the last line. `schema` is the tool's output schema, if the host may check results against
+/// it.
 pub(crate) fn outlined(
     result: &[u8],
     threshold: usize,
@@ -36,12 +37,12 @@ pub(crate) fn outlined(
     outline::replace(&result, &how).map(|replaced| replaced.result)
 }
 
-/// The texts of a result, one below the other; `None` if it has none.
+/// The texts of a result, joined by line breaks; `None` if it has none.
 pub(crate) fn text_of(result: &[u8]) -> Option<String> {
     ToolResult::read(result)?.text().map(Cow::into_owned)
 }
 
-/// The text that lines, pages and `grep` are about: that of the outline.
+/// The text that lines, pages and `grep` refer to: the text of the outline.
 pub(crate) fn readable_text(result: &[u8]) -> String {
     let structured = |json: &[u8]| String::from_utf8_lossy(json).into_owned();
     let read = ToolResult::read(result);
@@ -52,8 +53,8 @@ pub(crate) fn readable_text(result: &[u8]) -> String {
     }
 }
 
-/// The value of a result as JSON: its structured content, else its text as JSON, as a list of JSON lines, or as a string. Of
-/// several texts that are not all JSON, it is the JSON that the outline shows.
+/// The value of a result as JSON: its structured content, else its text as JSON, as a list of JSON lines, or
+/// as a string. If not all of several texts are JSON, it is the JSON that the outline shows.
 pub(crate) fn json_of(result: &Bytes) -> Bytes {
     let value = match result_value(result) {
         Cow::Borrowed(value) => Bytes::copy_from_slice(value), // `null` stands nowhere
@@ -64,7 +65,7 @@ pub(crate) fn json_of(result: &Bytes) -> Bytes {
     lines_of_json(&text).or_else(|| outlined_json(result, &text)).map_or(value.clone(), Bytes::from)
 }
 
-/// The JSON of which there is an outline beside small texts, such as `Found 3 issues:`, that stay as they are.
+/// The JSON that is outlined, if there are small texts beside it, such as `Found 3 issues:`.
 fn outlined_json(result: &[u8], all: &str) -> Option<String> {
     let read = ToolResult::read(result)?;
     let text = outline::readable(&read)?.text.filter(|text| text.len() < all.len())?;
@@ -72,7 +73,7 @@ fn outlined_json(result: &[u8], all: &str) -> Option<String> {
     if is_json { Some(text.into_owned()) } else { lines_of_json(&text) }
 }
 
-/// The list of values that stand one on each line.
+/// JSON lines as a list of values.
 fn lines_of_json(text: &str) -> Option<String> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let values: Result<Vec<&RawValue>, _> = lines.map(serde_json::from_str).collect();
@@ -80,7 +81,8 @@ fn lines_of_json(text: &str) -> Option<String> {
     serde_json::to_string(&values).ok()
 }
 
-/// The result as an argument, as JSON: its text as a string, byte for byte; without any, its structured content.
+/// The result as an argument, in JSON: its text as an unchanged string, or its structured content if it has
+/// no text.
 pub(crate) fn argument_of(result: &Bytes) -> Vec<u8> {
     match text_of(result) {
         Some(text) => Value::from(text).to_string().into_bytes(),
@@ -93,7 +95,7 @@ pub(crate) fn shape_of(value: &[u8]) -> String {
     Shape::of(value).map(|shape| shape.to_string()).unwrap_or_default()
 }
 
-/// The result with one text for its content; everything else but the content stays.
+/// The result with this text as its content; all other members stay.
 pub(crate) fn with_text(result: &[u8], text: &str, failed: bool) -> Vec<u8> {
     let content = json!([{ "type": "text", "text": text }]);
     let mut replaced = format!(r#"{{"content":{content},"isError":{failed}"#).into_bytes();
@@ -109,12 +111,12 @@ pub(crate) fn with_text(result: &[u8], text: &str, failed: bool) -> Vec<u8> {
     replaced
 }
 
-/// The result of a call of plugbay's own, as servers write them.
+/// A result of a text, in the form in which servers send it.
 pub(crate) fn text_result(text: &str) -> Bytes {
     json!({ "content": [{ "type": "text", "text": text }] }).to_string().into()
 }
 
-/// What a model is told of a filter that failed.
+/// The error message for a filter that failed, for the model.
 pub(crate) fn filter_failed(error: &FilterError, value: &[u8]) -> String {
     match error {
         FilterError::Unavailable(_) => error.to_string(),
@@ -122,7 +124,7 @@ pub(crate) fn filter_failed(error: &FilterError, value: &[u8]) -> String {
     }
 }
 
-/// A line break between values, where a server may see the next message begin, becomes a space.
+/// Replaces line breaks between values by spaces: a server could take one for the end of the message.
 pub(crate) fn on_one_line(mut json: Vec<u8>) -> Vec<u8> {
     for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';

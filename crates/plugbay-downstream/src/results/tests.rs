@@ -1,4 +1,4 @@
-//! The store of results: whose they are, how long and how many are kept, and where.
+//! The store of results: their owners, how long and how many are kept, and where.
 
 use plugbay_core::filter::NoFilters;
 

@@ -1,4 +1,4 @@
-//! Tool calls of a run: requests of plugbay, dispatched as if the host had sent them.
+//! Tool calls of a run: requests by plugbay, dispatched as if the host had sent them.
 
 use std::{borrow::Cow, future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 
@@ -33,32 +33,33 @@ pub(crate) enum CallEnd {
 }
 
 pub(crate) struct PlannedCall {
-    /// By the name that hosts know.
+    /// The name that hosts know.
     pub(crate) tool: String,
     /// Raw JSON.
     pub(crate) arguments: String,
     pub(crate) effect: Effect,
     target: Target,
-    /// The host's id of the call, as raw JSON.
+    /// The id of the call as a host's request, as raw JSON.
     id: String,
     request: Request,
-    /// Its server has listed it.
+    /// Whether the server has listed the tool.
     is_listed: bool,
-    /// The result is not to be replaced by an outline.
+    /// Whether the result must not be replaced by an outline.
     takes_whole: bool,
-    /// Against which arguments are checked that refer to stored results: only then is it known what they are.
+    /// The schema for arguments that refer to stored results. They are checked later, when their values are
+    /// known.
     unchecked: Option<Arc<CompiledSchema>>,
 }
 
 impl PlannedCall {
-    /// A call with these arguments, or why there is none: the model reads it.
+    /// A call with these arguments. `Err` says why it cannot be made; the model reads it.
     pub(crate) fn new(number: Ticket, found: &Found, arguments: &[u8], repair: Mode) -> Result<Self, String> {
         let schema = found.tool.input_schema().unwrap_or_else(|| Arc::new(CompiledSchema::new(b"{}")));
         let refers = reference::may_be_in(arguments);
         let arguments = if refers { arguments.into() } else { fitting(&schema, arguments, repair)? };
         let arguments =
             String::from_utf8(arguments.into_owned()).map_err(|_| "the arguments are no UTF-8".to_owned())?;
-        // No host numbers its requests like this.
+        // No host uses ids like this.
         let id = format!("\"plugbay run {}\"", number.0);
         let request = request(&id, &found.exposed, &arguments)?;
         Ok(Self {
@@ -74,7 +75,8 @@ impl PlannedCall {
         })
     }
 
-    /// A call of a tool whose server has never listed any: the server decides what there is. It may destroy things.
+    /// A call of a tool whose server has never listed any. The server decides whether it exists, and it may
+    /// destroy things.
     pub(crate) fn unlisted(
         number: Ticket,
         name: &str,
@@ -89,12 +91,12 @@ impl PlannedCall {
         Ok(Self { is_listed: false, ..planned })
     }
 
-    /// The same call, whose result stays whole however large it is.
+    /// The same call, but its result stays whole, whatever its size.
     pub(crate) fn whole(self) -> Self {
         Self { takes_whole: true, ..self }
     }
 
-    /// The request with values in place of references, whose arguments are checked only now.
+    /// The request with values in place of references; only now its arguments are checked.
     async fn resolved(&self, context: RequestContext<'_>) -> Result<Option<Request>, String> {
         let Some(schema) = &self.unchecked else { return Ok(None) };
         let replaced = references::replaced(context).await?;
@@ -115,8 +117,8 @@ impl PlannedCall {
 
     /// Makes the call and waits for its outcome. Dropping the future cancels the call.
     ///
-    /// It is made in the legacy protocol, whatever the host speaks: there a server can ask in the middle of
-    /// it. A modern host cannot be asked then, so there the server hears at once that it cannot.
+    /// The call uses the legacy protocol in any case: there a server can ask in the middle of it. A modern
+    /// host cannot be asked at that point, so its server gets an error at once.
     async fn execute(self, outer: OuterRequest) -> CallEnd {
         let inner = Outbox::within(&outer.sink);
         let inner = Arc::new(if self.takes_whole { inner.taking_whole_results() } else { inner });
@@ -165,7 +167,7 @@ impl PlannedCall {
     }
 }
 
-/// The arguments as the schema wants them.
+/// The arguments, checked against the schema and repaired.
 fn fitting<'a>(schema: &CompiledSchema, arguments: &'a [u8], repair: Mode) -> Result<Cow<'a, [u8]>, String> {
     arguments::check(schema, arguments, repair)
         .map(|checked| checked.arguments)
@@ -181,7 +183,8 @@ fn request(id: &str, tool: &str, arguments: &str) -> Result<Request, String> {
     }
 }
 
-/// The calls in flight, each with what it is known by. Dropping this cancels them at once, which spawned futures would not do.
+/// The calls in flight, each with its key. Dropping this cancels them at once; dropping spawned futures would
+/// not.
 pub(crate) struct RunningCalls<K>(Vec<(K, RunningCall)>);
 
 type RunningCall = Pin<Box<dyn Future<Output = CallEnd> + Send>>;
@@ -201,7 +204,7 @@ impl<K> RunningCalls<K> {
         self.0.len()
     }
 
-    /// The next that is over; `None` when there are no more.
+    /// The next call that has ended; `None` when there are no more.
     pub(crate) async fn next(&mut self) -> Option<(K, CallEnd)> {
         poll_fn(|context| {
             for number in 0..self.0.len() {

@@ -12,16 +12,16 @@ use tokio::time::timeout;
 
 use super::{calls::PlannedCall, host::Host};
 
-/// How long a user may think.
+/// How long the user has to answer.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Arguments that are longer are shown one by one, in characters.
+/// Arguments longer than this many characters are shown one by one.
 const SHOWN: usize = 2000;
-/// So much of each is shown then, and so many of them.
+/// Then, how much of each argument is shown, and how many arguments.
 const SHOWN_OF_EACH: usize = 400;
 const MOST_SHOWN: usize = 40;
 
-/// Asks the user by elicitation whether a call of the tool `by` may be made. `remedy` is the setting that would allow it. `Err`
-/// is the reason for the model.
+/// Asks the user by elicitation whether a call by the tool `by` may be made. `remedy` is the setting that
+/// would allow it. `Err` is the reason for the model.
 pub(crate) async fn obtain(
     planned_call: &PlannedCall,
     host: &mut Host,
@@ -43,7 +43,7 @@ pub(crate) async fn obtain(
     }
 }
 
-/// There is nothing to fill in: to accept is to allow.
+/// The elicitation. Its form has no fields: accepting it allows the call.
 fn elicitation(planned_call: &PlannedCall, by: BuiltinTool) -> Value {
     let may =
         if planned_call.effect == Effect::Destroys { "change or delete things" } else { "add something" };
@@ -54,12 +54,12 @@ fn elicitation(planned_call: &PlannedCall, by: BuiltinTool) -> Value {
     json!({ "message": message, "requestedSchema": { "type": "object", "properties": {} } })
 }
 
-/// Nothing that cannot be seen may make a text read differently from what it says.
+/// Shows invisible characters, so that none can make a text read differently from what it says.
 fn visible(text: &str) -> String {
     text.split('\n').map(text::visible).collect::<Vec<_>>().join("\n")
 }
 
-/// Nothing hides behind something long: where a file goes is seen whatever is in it.
+/// The arguments to show. Long values are cut, so that nothing is hidden behind them.
 fn shown(arguments: &str) -> String {
     if arguments.chars().nth(SHOWN).is_none() {
         return arguments.to_owned();

@@ -23,30 +23,30 @@ use crate::{
 pub(crate) struct Host {
     pub(crate) outer: OuterRequest,
     era: Era,
-    /// Takes what only another request of the host can bring; [`super::ActiveRun`] asks for it.
+    /// Takes what the run needs from a later request of the host; read by [`super::ActiveRun`].
     needs: mpsc::UnboundedSender<HostNeeded>,
 }
 
-/// The host's request that the run answers. After a pause or a stop it is another one.
+/// The host's request that the run answers. After a pause or a stop it is a new one.
 #[derive(Clone)]
 pub(crate) struct OuterRequest {
     pub(crate) session: Arc<Session>,
-    /// Takes the answer and requests of servers.
+    /// Takes the answer and server requests.
     pub(crate) sink: Arc<Outbox>,
     pub(crate) progress: Arc<ProgressReporter>,
-    /// What its request declares, if it is modern.
+    /// The capabilities in the request, if it is modern.
     client_capabilities: ClientCapabilities,
 }
 
-/// What a run waits for that its host brings in another request.
+/// Something that a run needs from a later request of the host.
 pub(crate) enum HostNeeded {
-    /// The answer of a modern host.
+    /// The answer of a modern host to a question.
     Asked(GatewayRequest),
-    /// The host itself.
+    /// Only the request itself.
     Back(Stop),
 }
 
-/// A request of plugbay to a modern host.
+/// A request by plugbay to a modern host.
 pub(crate) struct GatewayRequest {
     pub(crate) method: &'static str,
     /// Raw JSON.
@@ -54,7 +54,7 @@ pub(crate) struct GatewayRequest {
     pub(crate) answer: oneshot::Sender<Returned>,
 }
 
-/// The host is back with an answer, and waits there.
+/// The host's next request, with its answer.
 pub(crate) struct Returned {
     pub(crate) outer: OuterRequest,
     /// Raw JSON, an object.
@@ -104,7 +104,7 @@ impl Host {
         }
     }
 
-    /// Answers the host's request with `input_required` and waits for its next request.
+    /// Answers the host's request with `input_required`, and waits for its next request.
     async fn ask_by_answering(
         &mut self,
         method: &'static str,
@@ -124,7 +124,8 @@ impl Host {
         Ok(answer)
     }
 
-    /// Stops the run: `answer` is for the request in flight. Waits for the request that lets the run go on.
+    /// Stops the run: sends `answer` to the request in flight, and waits for the request that continues the
+    /// run.
     pub(crate) async fn stop(&mut self, run: RunId, answer: Ending) {
         let (back, next) = oneshot::channel();
         let _ = self.needs.send(HostNeeded::Back(Stop { run, answer, back }));

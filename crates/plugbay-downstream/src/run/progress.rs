@@ -10,7 +10,7 @@ use plugbay_core::model::TextListener;
 
 use crate::{message::Request, outbox::Outbox, respond};
 
-/// Text without the end of a sentence is sent after this many bytes.
+/// Text without a sentence end is sent once it exceeds this many bytes.
 const LONGEST: usize = 200;
 
 pub(crate) struct ProgressReporter {
@@ -21,7 +21,7 @@ pub(crate) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    /// Of the run that is answered in `sink`.
+    /// Reports the progress of the run that is answered in `sink`.
     pub(crate) fn new(request: &Request, sink: &Arc<Outbox>) -> Self {
         let token = request.progress_token().map(Bytes::copy_from_slice);
         Self { sink: Arc::clone(sink), token, steps: AtomicUsize::new(0) }
@@ -48,7 +48,7 @@ impl ProgressReporter {
     }
 }
 
-/// Where the last sentence or line ends; of one without end, where its last word does.
+/// The end of the last sentence or line. A long text without one is cut after its last word.
 fn end(text: &str) -> usize {
     let ends = |(at, c): (usize, char)| {
         let after = at + c.len_utf8();

@@ -1,7 +1,8 @@
-//! Scripts that do as the test says: a line of JSON for each step.
+//! Scripts whose steps the test writes, one line of JSON each.
 //!
 //! `{"call": ["server", "tool"], "with": {…}}`, `{"await": 0}`, `{"print": "text"}`, `{"return": value}`,
-//! `{"return_answers": [0, 1]}`, `{"fail": "why"}`, and `{"die": 1}`, which is done only by the script that was started first.
+//! `{"return_answers": [0, 1]}`, `{"fail": "why"}`, and `{"die": 1}`, which only the script that was started
+//! first obeys.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -41,7 +42,7 @@ struct Scripted {
 }
 
 impl Scripted {
-    /// `None`: it waits for an answer.
+    /// Does the next step; `None` while the script waits for an answer.
     fn step(&mut self) -> Option<ScriptEvent> {
         loop {
             let step = self.steps.front().cloned().unwrap_or_else(|| json!({ "return": null }));

@@ -1,4 +1,4 @@
-//! The session as servers see it: it takes their answers, progress, requests and notifications.
+//! The session as servers see it: takes answers, progress, requests and notifications.
 
 use std::task::{Context, Poll};
 
@@ -70,7 +70,7 @@ impl Caller for Session {
         }
     }
 
-    /// Only for a host on this machine: what it may do with a login, the user of plugbay may.
+    /// Only for a host on this machine: it may use a login as the user of plugbay may.
     fn can_log_in(&self, call: Ticket) -> bool {
         match self.kind {
             SessionKind::OnlyHost | SessionKind::Window => self.gateway.suspended.opens_urls(call),

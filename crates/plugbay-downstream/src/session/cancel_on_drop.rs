@@ -1,4 +1,4 @@
-//! A request of plugbay's own that ends with the future that waits for it.
+//! A request by plugbay that is cancelled when the future that waits for it is dropped.
 
 use super::Session;
 use crate::respond;

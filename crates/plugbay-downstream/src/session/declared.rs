@@ -1,4 +1,4 @@
-//! What the host of a session declares, and who hears of it.
+//! The declaration of a session's host, and the reports of it.
 
 use std::sync::{Arc, PoisonError};
 
@@ -13,7 +13,7 @@ impl Session {
         self.declared.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The host declares this: its lists are those that servers have for such hosts.
+    /// Notes the host's declaration: the host gets the lists that servers have for such hosts.
     fn declare(&self, capabilities: ClientCapabilities, extensions: &Extensions) {
         let declared = Declaration::new(capabilities, extensions.clone());
         let mut known = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,20 +27,20 @@ impl Session {
         (self.gateway.host_events.declared)(declared);
     }
 
-    /// A modern host declares its capabilities in each request.
+    /// Notes the capabilities of a modern host, which declares them in each request.
     pub(crate) fn declared_in_request(&self, request: &Request) {
         let (client_capabilities, extensions) = (request.client_capabilities(), request.extensions());
         self.host_view.set_declared(client_capabilities.sampling_tools, extensions.have_apps());
         self.add_capabilities(client_capabilities, &extensions);
         if self.kind == SessionKind::SingleRequest {
-            // It got the lists for hosts of its kind in other sessions.
+            // It got the lists for its kind of host in other sessions.
             let known_lists = KnownLists::all(&self.snapshot());
             self.lock().known_lists = known_lists;
         }
         self.gateway.host_events.opened.notify_one();
     }
 
-    /// Adds the host's capabilities to the host registry. Servers learn of new ones.
+    /// Adds the host's capabilities to the host registry. Servers are notified of new ones.
     pub(crate) fn add_capabilities(&self, client_capabilities: ClientCapabilities, extensions: &Extensions) {
         let host_registry = &self.gateway.host_registry;
         if host_registry.add_capabilities(client_capabilities) | host_registry.add_extensions(extensions) {

@@ -6,7 +6,7 @@ use super::{Session, requests::InFlight};
 use crate::{refusal::Refusal, respond};
 
 impl Session {
-    /// Rejects new requests from here on; those in flight go on.
+    /// Rejects new requests from now on; those in flight go on.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
@@ -15,7 +15,7 @@ impl Session {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Ends the session of the only host at shutdown: its servers end as well, so they are told nothing.
+    /// Ends the session of the only host at shutdown. Its servers end as well, so they are not notified.
     pub(crate) fn close(&self) {
         self.unsubscribe_items(|_| true);
         self.end_requests(Some(&Refusal::ShuttingDown), false);
@@ -29,7 +29,7 @@ impl Session {
         self.leave();
     }
 
-    /// Ends the session of a caller that may not connect any more.
+    /// Ends the session of a caller that may no longer connect.
     pub(crate) fn revoke(&self) {
         self.unsubscribe_items(|_| true);
         self.end_requests(Some(&Refusal::Revoked), true);
@@ -49,7 +49,7 @@ impl Session {
         self.leave();
     }
 
-    /// Ends all requests in flight: `answer` goes to the host, and servers learn of it if `tell_servers`.
+    /// Ends all requests in flight: `answer` goes to the host. Servers are notified if `tell_servers`.
     fn end_requests(&self, answer: Option<&Refusal>, tell_servers: bool) {
         let (calls, requests) = (&self.gateway.suspended, take(&mut self.lock().requests));
         for (id, in_flight) in requests.into_all() {

@@ -22,7 +22,7 @@ use crate::{
     subscriptions::ItemSubscription,
 };
 
-/// A change of lists that the answer of a call waits for.
+/// A list change that must reach the host before the answer of a call.
 #[derive(Debug)]
 pub(crate) struct AwaitedChange {
     pub(super) call: Ticket,
@@ -83,14 +83,15 @@ impl Session {
         Ok(())
     }
 
-    /// Applies a new configuration to the host view and notifies the host of changed lists.
+    /// Applies a new configuration to the host view, and notifies the host of changed lists.
     pub(crate) fn catalog_changed(&self) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
         self.host_view.reconfigure(&layout, || (self.gateway.usage.learned)());
         self.notify_list_changes();
     }
 
-    /// Sends `list_changed` for each list that differs from what the host knows. `false`: nothing was sent.
+    /// Sends `list_changed` for each list that differs from the one the host knows. `false` if nothing was
+    /// sent.
     pub(crate) fn notify_list_changes(&self) -> bool {
         let now = self.snapshot();
         let mut state = self.lock();
@@ -119,7 +120,7 @@ impl Session {
         any
     }
 
-    /// The lists of a server have changed during this call: its answer waits until the host knows them.
+    /// Notes that a server's lists have changed during this call: its answer waits until the host knows them.
     pub(crate) fn hold_for_lists(&self, call: Ticket, change: &ListChange) {
         if !self.host_view.shows_changes() || self.host_view.host().pause().is_zero() {
             return;
@@ -128,7 +129,7 @@ impl Session {
         let listings = self.host_view.listings();
         let mut guarded = self.lock();
         let State { list_changes, requests, .. } = &mut *guarded;
-        // The change before is over when this one is. Calls that were cancelled leave theirs here.
+        // A new change of a call replaces its previous one. Entries of cancelled calls are removed here.
         let is_open = |call: Ticket| requests.has_call(call);
         list_changes.retain(|change| change.call != call && is_open(change.call));
         list_changes.push(AwaitedChange { call, done, listings });
@@ -136,7 +137,7 @@ impl Session {
         change.keep(Box::new(guard));
     }
 
-    /// The call gets its answer now, unless its server has changed its lists: then the host sees those first.
+    /// Lets the call be answered now, unless its server has changed its lists, which the host must see first.
     pub(crate) fn release_unless_changed(&self, id: &Bytes, call: Ticket) -> Option<AwaitedChange> {
         let mut state = self.lock();
         let change = state.take_change(call);
@@ -146,13 +147,13 @@ impl Session {
         change
     }
 
-    /// The change that the answer of a call waits for.
+    /// Takes the change that the answer of a call waits for.
     pub(crate) fn take_awaited_change(&self, call: Ticket) -> Option<AwaitedChange> {
         self.lock().take_change(call)
     }
 
-    /// Shows the host changed lists before the answer of the call that has changed them; at most for as long as the
-    /// profile of the host allows.
+    /// Shows the host changed lists before the answer of the call that changed them. Waits at most as long as
+    /// the host's profile allows.
     pub(crate) async fn show_changed_lists(&self, change: AwaitedChange) {
         let (host, host_view) = (self.host_view.host(), &self.host_view);
         let shown = async {

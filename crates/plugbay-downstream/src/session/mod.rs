@@ -62,7 +62,7 @@ pub(crate) struct Session {
     me: Weak<Self>,
     gateway: Gateway,
     caller: Owner,
-    /// The caller within this session.
+    /// The caller, bound to this session.
     owner: Owner,
     host_view: Arc<HostView>,
     kind: SessionKind,
@@ -70,11 +70,12 @@ pub(crate) struct Session {
     outbox: Arc<Outbox>,
     // A std mutex: held for table look-ups, never across an await. Servers answer from their own actors.
     state: Mutex<State>,
-    /// What the host has declared; a lock of its own, because a snapshot is taken under others.
+    /// The host's declaration. It has a lock of its own, because snapshots are taken while other locks are
+    /// held.
     declared: Mutex<Option<Arc<Declaration>>>,
     /// Notified when the last request in flight has ended.
     idle: Notify,
-    /// New requests are rejected.
+    /// Whether new requests are rejected.
     draining: AtomicBool,
     _counted: CountedSession,
 }
@@ -82,9 +83,9 @@ pub(crate) struct Session {
 /// Whether the session is the only one, one of many, or one request of a modern host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionKind {
-    /// No other host shares its servers.
+    /// No other host shares the session's servers.
     OnlyHost,
-    /// One of many at a daemon; its stream is always open.
+    /// One of many hosts at a daemon; its stream is always open.
     Window,
     OneOfMany,
     /// One request of a modern host over HTTP.
@@ -96,7 +97,7 @@ pub(crate) struct State {
     opened: Option<Era>,
     /// The protocol version that was negotiated with a legacy host.
     version: Option<&'static str>,
-    /// A legacy host has sent `notifications/initialized` and takes notifications.
+    /// Whether a legacy host has sent `notifications/initialized` and accepts notifications.
     initialized: bool,
     /// A legacy host on stdio listens for list changes; over HTTP it needs a stream for that.
     listener: Option<ListChangeListener>,
@@ -111,7 +112,7 @@ pub(crate) struct State {
     item_subscriptions: Vec<ItemSubscription>,
     /// The log level that a legacy host has set.
     level: Option<Level>,
-    /// The host's log level is in the host registry.
+    /// Whether the host's log level is in the host registry.
     wants_log: bool,
     /// The progress tokens of calls that may have begun a task, oldest first: they outlive those calls.
     tokens: VecDeque<(Ticket, Bytes)>,
@@ -141,13 +142,13 @@ impl Session {
         )
     }
 
-    /// For one of many hosts at a daemon.
+    /// A session for one of many hosts at a daemon.
     pub(crate) fn window(owner: Owner, mut gateway: Gateway, outbox: Outbox) -> Arc<Self> {
         gateway.principal = gateway.principal.marked();
         Self::of(owner, SessionKind::Window, gateway, Arc::new(HostView::new(Persistence::Session)), outbox)
     }
 
-    /// For one of many legacy hosts.
+    /// A session for one of many legacy hosts.
     pub(crate) fn shared(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
         Self::of(
             owner,
@@ -182,7 +183,8 @@ impl Session {
         })
     }
 
-    /// For one request of a modern host. It is taken to know the current lists: it got them in other sessions.
+    /// A session for one request of a modern host. The host is assumed to know the current lists from other
+    /// sessions.
     pub(crate) fn stateless(
         owner: Owner,
         gateway: Gateway,
@@ -196,8 +198,9 @@ impl Session {
         session
     }
 
-    /// For one call of a client of the plain API. It cannot be asked anything, so it has no capabilities and is not
-    /// in the host registry. To a server each is a host of its own: another host's question is never its.
+    /// A session for one call through the plain API. Its client cannot answer requests, so it has no
+    /// capabilities and is not in the host registry. For servers it is a separate host, and it never gets
+    /// another host's requests.
     pub(crate) fn plain(owner: Owner, gateway: Gateway, outbox: Outbox) -> Arc<Self> {
         let host_view = Arc::new(HostView::new(Persistence::Plain));
         let session = Self::of(owner, SessionKind::OneOfMany, gateway, host_view, outbox);
@@ -219,7 +222,7 @@ impl Session {
         &self.host_view
     }
 
-    /// Takes the host's `clientInfo` and registers it as connected.
+    /// Takes the host's `clientInfo`, and registers the host as connected.
     pub(crate) fn identify(&self, request: &Request, era: Era) {
         let layout = Arc::clone(&self.gateway.snapshots.borrow().layout);
         let info = ClientInfo::of(request, era);
@@ -231,7 +234,7 @@ impl Session {
         &self.gateway
     }
 
-    /// Takes the account of the host's latest access token. Other scopes mean other lists.
+    /// Takes the account of the host's latest access token. If its scopes differ, so may the lists.
     pub(crate) fn sent_with(&self, account: &Arc<Account>) {
         if account.grant.scopes.is_some() && self.gateway.principal.account.replace(account) {
             self.catalog_changed();
@@ -242,7 +245,7 @@ impl Session {
         &self.outbox
     }
 
-    /// The caller, whichever of its sessions this is.
+    /// The caller, the same in all its sessions.
     pub(crate) fn caller(&self) -> Owner {
         self.caller
     }
@@ -272,7 +275,7 @@ impl Session {
         self.kind == SessionKind::OnlyHost
     }
 
-    /// Whether notifications always reach the host, without a request of it.
+    /// Whether notifications can reach the host at any time.
     pub(crate) fn has_stream(&self) -> bool {
         matches!(self.kind, SessionKind::OnlyHost | SessionKind::Window)
     }
@@ -307,7 +310,7 @@ impl Session {
         self.lock().version
     }
 
-    /// Marks the session as modern, unless it is open already. `true`: it was not.
+    /// Marks the session as modern, unless it is already open. Returns whether it did.
     pub(crate) fn opened_modern(&self) -> bool {
         let mut state = self.lock();
         let first = state.opened.is_none();
@@ -344,7 +347,7 @@ impl Session {
         state.requests.insert(id, length, InFlight::Call(ticket))
     }
 
-    /// The request gets its answer now. `false`: it has been cancelled meanwhile.
+    /// Takes the request out, because it gets its answer now. `false` if it was cancelled meanwhile.
     pub(crate) fn release(&self, id: &Bytes) -> bool {
         self.lock().requests.remove(id).is_some()
     }
@@ -361,7 +364,7 @@ impl Session {
         }
     }
 
-    /// The host cancels a request; by the protocol it gets no answer.
+    /// The host cancels a request, which then gets no answer by the protocol.
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
         self.unsubscribe_items(|watched| watched.subscription.as_deref() == Some(id));
         let mut state = self.lock();
@@ -392,12 +395,12 @@ impl Session {
         }
     }
 
-    /// How many requests wait for their answers.
+    /// The number of requests that wait for their answers.
     pub(crate) fn in_flight(&self) -> usize {
         self.lock().requests.len()
     }
 
-    /// Waits until nothing is in flight.
+    /// Waits until no request is in flight.
     pub(crate) async fn calls_ended(&self) {
         loop {
             let idle = self.idle.notified();
@@ -439,7 +442,7 @@ impl State {
         self.requests.contains(id) || self.subscriptions.iter().any(|subscription| subscription.id == id)
     }
 
-    /// Whether a legacy host takes messages that belong to none of its requests.
+    /// Whether a legacy host accepts messages that belong to none of its requests.
     fn listens(&self) -> bool {
         self.initialized && self.opened == Some(Era::Legacy)
     }

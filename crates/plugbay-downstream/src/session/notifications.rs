@@ -22,7 +22,7 @@ impl Session {
         self.wants_log(Some(level));
     }
 
-    /// Subscribes the host to a resource or task, if it has not too many.
+    /// Subscribes the host to a resource or task, up to a limit.
     pub(crate) fn subscribe_item(&self, item: ItemSubscription) -> Result<(), Refusal> {
         let mut state = self.lock();
         if state.item_subscriptions.contains(&item) {
@@ -96,7 +96,7 @@ impl Session {
         }
     }
 
-    /// Forwards a notification of unknown method to the host of its call.
+    /// Forwards a notification with an unknown method to the host of its call.
     fn unknown_notification(&self, during: Option<Ticket>, message: &Bytes) {
         let call = during.and_then(|ticket| self.gateway().suspended.host(ticket));
         let state = self.lock();

@@ -1,4 +1,4 @@
-//! The requests of one host that wait for their answers, and how many there may be.
+//! The requests of one host that wait for their answers, and their limits.
 
 use std::{collections::HashMap, convert::Infallible, sync::Arc};
 
@@ -15,13 +15,13 @@ use crate::{
 /// A request that waits for its answer.
 #[derive(Debug)]
 pub(super) enum InFlight {
-    /// It is in the table of calls.
+    /// A request in the table of calls.
     Call(Ticket),
-    /// It waits for the catalog, an index or a model, not for a server.
+    /// A request that waits for the catalog, an index or a model, not for a server.
     Waiting {
-        /// Takes its answer.
+        /// Takes the answer.
         sink: Arc<Outbox>,
-        /// Dropped with this, which cancels the work.
+        /// Dropped with the entry, which cancels the work.
         _interest: oneshot::Sender<Infallible>,
     },
 }
@@ -29,7 +29,7 @@ pub(super) enum InFlight {
 /// Resolves when a request is cancelled or its host disconnects.
 pub(crate) type Cancelled = oneshot::Receiver<Infallible>;
 
-/// Requests by the host's raw id, each with its length: it stays in memory until its answer.
+/// Requests by the host's raw id, with their lengths: each stays in memory until its answer.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     table: HashMap<Bytes, (usize, InFlight)>,
@@ -37,7 +37,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Takes in a request, unless the host has too many in flight.
+    /// Adds a request, unless the host has too many in flight.
     pub(super) fn insert(&mut self, id: Bytes, length: usize, request: InFlight) -> Result<(), Refusal> {
         if self.table.len() >= CALLS_OF_HOST {
             return Err(Refusal::Busy("this host has too many requests in flight"));

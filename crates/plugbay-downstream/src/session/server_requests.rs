@@ -19,7 +19,7 @@ use crate::{outbox::Outbox, respond, tasks};
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     origin: Origin,
-    /// The calls that it may belong to. It is withdrawn when the last of them ends.
+    /// The calls that it may belong to. When the last of them ends, it is withdrawn.
     calls: Vec<Ticket>,
     /// The outbox that it was sent to.
     sink: Arc<Outbox>,
@@ -39,7 +39,7 @@ enum Origin {
     Gateway(oneshot::Sender<(Bytes, Head)>),
 }
 
-/// A host's answer to a request of plugbay: a result, or the message of its error.
+/// A host's answer to a request by plugbay: a result, or the error message.
 pub(crate) type HostResult = Result<Bytes, String>;
 
 impl Session {
@@ -69,7 +69,7 @@ impl Session {
         if let Some(lacking) = lacking {
             return Err(ServerRequestError::Undeclared(lacking));
         }
-        // A server that sends and withdraws requests without end must not fill the memory.
+        // A server must not fill the memory by sending and withdrawing requests without end.
         if !sink.has_room() {
             return Err(ServerRequestError::TooMany);
         }
@@ -102,8 +102,8 @@ impl Session {
         self.gateway().servers.notify(&server, told);
     }
 
-    /// Sends a request of plugbay to the host while the host waits for an answer in `of_request`. `params` is raw
-    /// JSON.
+    /// Sends a request by plugbay to the host while the host waits for an answer in `of_request`. `params` is
+    /// raw JSON.
     fn send_gateway_request(
         &self,
         of_request: &Arc<Outbox>,
@@ -130,7 +130,8 @@ impl Session {
         Ok((number, answer))
     }
 
-    /// Sends a request of plugbay to the host and waits for the answer. Dropping the future withdraws the request.
+    /// Sends a request by plugbay to the host and waits for the answer. Dropping the future withdraws the
+    /// request.
     pub(crate) async fn request_host(
         &self,
         of_request: &Arc<Outbox>,
@@ -170,7 +171,7 @@ impl Session {
         }
     }
 
-    /// Withdraws a request to the host: the host gets a cancellation.
+    /// Withdraws a request: sends the host a cancellation.
     pub(crate) fn withdraw(&self, server_request: Ticket, notification: &Draft) {
         let pending = self.lock().server_requests.remove(&server_request);
         if let Some(pending) = pending {
@@ -178,14 +179,14 @@ impl Session {
         }
     }
 
-    /// Uses the outbox of the request, or that of the session if the call has ended.
+    /// Sends the cancellation through the request's outbox, or through the session's if the call has ended.
     fn send_cancellation(&self, server_request: Ticket, pending: &PendingRequest, notification: &Draft) {
         let sink = if pending.sink.is_closed() { self.outbox() } else { &pending.sink };
         sink.send(notification.render(server_request.0).into());
     }
 
-    /// Sends the input requests of a modern server to the host. `sent` is the ticket that the server knows. `false`: the
-    /// host leaves too much unread.
+    /// Sends the input requests of a modern server to the host. `sent` is the ticket that the server knows.
+    /// `false` if the host leaves too much unread.
     pub(crate) fn send_input_requests(
         &self,
         call: Ticket,
@@ -222,7 +223,7 @@ impl Session {
         self.gateway().suspended.host_answered(self.gateway(), call, key, result);
     }
 
-    /// Withdraws the server requests that belong to an ended call alone.
+    /// Withdraws the server requests that belong only to a call that has ended.
     pub(crate) fn withdraw_requests_of(&self, sent: Ticket) {
         let state = self.lock();
         if state.server_requests.is_empty() {
@@ -232,7 +233,7 @@ impl Session {
         let concerned: Vec<(Ticket, Vec<Ticket>)> =
             concerned.map(|(id, pending)| (*id, pending.calls.clone())).collect();
         drop(state);
-        // The table's mutex is never taken while ours is.
+        // The lock of the table of calls is never taken while the session's is held.
         let goes_on = |call: &Ticket| *call != sent && self.gateway().suspended.contains(*call);
         for (id, _) in concerned.into_iter().filter(|(_, calls)| !calls.iter().any(goes_on)) {
             self.withdraw(id, &respond::call_has_ended());

@@ -1,4 +1,4 @@
-//! A host at the other end of our stdin and stdout.
+//! A host connected to plugbay's stdin and stdout.
 
 mod streams;
 #[cfg(test)]
@@ -31,8 +31,8 @@ pub const DRAIN: Duration = Duration::from_secs(2);
 /// How long a host that has closed its end may leave its answers unread.
 const LAST_READ: Duration = Duration::from_secs(30);
 
-/// Serves one host until it closes its end or stops reading, or until `stop`: then new requests are rejected, and those
-/// in flight get their answers.
+/// Serves one host until it closes its end or stops reading, or until `stop`. Then new requests are rejected,
+/// and those in flight get their answers.
 pub async fn serve<R, W>(
     gateway: Gateway,
     input: R,
@@ -78,7 +78,7 @@ where
         if closed || !session.is_draining() {
             let _ = answered.await;
         } else {
-            // The host may still cancel a call, or answer a request of a server.
+            // The host may still cancel a call, or answer a server request.
             tokio::select! {
                 biased;
                 _ = &mut answered => {}
@@ -109,7 +109,7 @@ async fn read<R: AsyncRead + Unpin>(
 ) -> io::Result<()> {
     let mut framer = Framer::new(session.gateway().settings().message_limit);
     loop {
-        // Before each message: many may have come at once, each with a large answer.
+        // Waits before each message: many may have arrived together, each with a large answer.
         session.outbox().room().await;
         if let Some(item) = framer.take() {
             if let Some(seen) = framer.seen() {
@@ -139,7 +139,7 @@ async fn read<R: AsyncRead + Unpin>(
     }
 }
 
-/// For what is no message at all, and so has no id to answer to.
+/// Answers input that is no message at all, and so has no id.
 fn refuse(session: &Session, fault: Fault) {
     let refusal = Refusal::Malformed(Malformed::from(fault));
     session.outbox().answer(respond::error(b"null", &refusal));
@@ -161,7 +161,7 @@ async fn write<W: AsyncWrite + Unpin>(
         while !queue.is_empty() {
             let written = write_some(&mut output, &queue).await?;
             queue.advance(written);
-            // The outbox counts messages, not what stands between them.
+            // The outbox counts messages, not the framing between them.
             let counted = written.min(unwritten);
             unwritten -= counted;
             session.outbox().written(counted);
@@ -178,7 +178,7 @@ async fn write_some<W: AsyncWrite + Unpin>(output: &mut W, queue: &Queue) -> io:
     }
 }
 
-/// Passes changes of the catalog on for as long as the session lives.
+/// Reports changes of the catalog to the session, for as long as it lives.
 async fn watch(session: &Session) {
     let mut snapshots = session.gateway().snapshots.clone();
     while snapshots.changed().await.is_ok() {

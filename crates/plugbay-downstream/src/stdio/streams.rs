@@ -1,4 +1,4 @@
-//! Our own stdin and stdout without a blocking thread in between, where the system allows it.
+//! plugbay's own stdin and stdout, without a blocking thread in between, where the system allows it.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -39,12 +39,12 @@ fn kind(stream: impl AsFd) -> Option<(FileType, OwnedFd)> {
     Some((FileType::from_raw_mode(stat.st_mode), copy))
 }
 
-/// A pipe is opened anew, because "non-blocking" belongs to the opening and not to the descriptor:
-/// whoever else holds the inherited one must not be surprised.
+/// Opens a pipe anew, because "non-blocking" belongs to the open file and not to the descriptor: other
+/// holders of the inherited one must not be affected.
 #[cfg(target_os = "linux")]
 fn reopened<T: AsFd>(fd: i32, open: impl Fn(&str) -> std::io::Result<T>) -> Option<T> {
     let stream = open(&format!("/proc/self/fd/{fd}")).ok()?;
-    // A large answer then crosses in few wake-ups. Permission and quota decide; any size works.
+    // With a larger pipe, a large answer needs few wake-ups. The system may refuse; any size works.
     let _ = rustix::pipe::fcntl_setpipe_size(&stream, 256 * 1024);
     Some(stream)
 }

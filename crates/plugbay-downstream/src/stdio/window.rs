@@ -46,9 +46,9 @@ impl Default for UnreadLimit {
 /// What a daemon knows of the connection of a bridge.
 #[derive(Debug)]
 pub struct Window {
-    /// Distinguishes the window from all others.
+    /// Identifies the window.
     pub owner: [u8; 32],
-    /// Stands in the method of each control message.
+    /// Part of the method of each control message.
     pub token: String,
     /// The state of the session at another daemon.
     pub state: Option<String>,
@@ -59,8 +59,9 @@ pub struct Window {
     pub cut: Arc<AtomicUsize>,
 }
 
-/// Serves one host behind a bridge, as [`super::serve`] does. Its servers go on without it. A host that reads nothing
-/// for a while is let go, sooner if windows leave much unread: its answers take memory.
+/// Serves one host behind a bridge, like [`super::serve`]; its servers outlive it. A host that reads nothing
+/// for a while is disconnected, because its answers take memory. This happens sooner if windows leave much
+/// unread.
 pub async fn serve_window<R, W>(
     gateway: Gateway,
     input: R,

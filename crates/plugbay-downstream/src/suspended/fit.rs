@@ -1,4 +1,5 @@
-//! The answer of a call whose result is too large for its host: an outline with a handle, or the values of a filter.
+//! Answers whose result is too large for the host: they get an outline with a handle, or the values of a
+//! filter.
 
 use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
@@ -24,7 +25,7 @@ use crate::{
     session::Session,
 };
 
-/// What has to be known of a call if its result is large.
+/// The facts about a call that are needed if its result is large.
 #[derive(Debug, Clone)]
 pub(crate) struct Fit {
     /// The server's own name for the tool, as a JSON string.
@@ -32,23 +33,23 @@ pub(crate) struct Fit {
     way: CalledBy,
     /// A jq filter for the result.
     filter: Option<Arc<str>>,
-    /// The answer describes a modern task, in which the result is.
+    /// The answer describes a modern task that contains the result.
     in_task: bool,
 }
 
-/// How the host has called the tool: so it can call `read_result` as well.
+/// How the host has called the tool, and so how it can call `read_result`.
 #[derive(Debug, Clone)]
 enum CalledBy {
     /// By the tool's own name.
     Name,
-    /// With `execute_tool`, under this name of it, as a JSON string.
+    /// With `execute_tool`, under this name, as a JSON string.
     Execute(Bytes),
     /// With the `call` of a suite of this name, as a JSON string.
     Suite(Bytes),
 }
 
 impl CalledBy {
-    /// The name of `read_result` for such a call.
+    /// The name of `read_result` for a host that calls this way.
     fn read_result(&self, session: &Session, server: &ServerName) -> &'static str {
         match self {
             Self::Suite(_) => suite::read_result_name(server, &session.snapshot()),
@@ -76,7 +77,8 @@ impl Fit {
         Some(Self { tool, way, filter, in_task: false })
     }
 
-    /// That of the call which began the task. A legacy task has its result alone in an answer.
+    /// The `Fit` of the call that began the task. In the legacy era the answer contains only the task's
+    /// result.
     fn of_task(session: &Session, request: &Request, route: &Route) -> Option<Self> {
         let (TaskRole::About(id) | TaskRole::Await(id)) = route.role.task_role() else { return None };
         let tasks = &session.gateway().suspended.task_fits;
@@ -85,7 +87,8 @@ impl Fit {
         Some(Self { in_task, ..fit })
     }
 
-    /// Whether the call was answered by a task. If it was made by one of plugbay's own tools, that is remembered.
+    /// Whether the call was answered with a task. If it came through plugbay's own tools, its `Fit` is
+    /// remembered.
     pub(crate) fn is_task(&self, session: &Session, server: &ServerName, answer: &Answer) -> bool {
         let Answer::Response { message, head, .. } = answer else { return false };
         let Some(task) = Task::begun(message, head) else { return false };
@@ -96,7 +99,7 @@ impl Fit {
         true
     }
 
-    /// Where the result of the tool is in an answer.
+    /// Where the tool's result is in an answer.
     fn place(&self, answer: &Answer) -> Option<Span> {
         let Answer::Response { message, head, .. } = answer else { return None };
         let (Kind::Result { .. }, Some(payload)) = (&head.kind, &head.payload) else { return None };
@@ -106,8 +109,8 @@ impl Fit {
         Task::told(message, head)?.result.filter(|result| message[result.start] == b'{')
     }
 
-    /// The result to learn its shape from, if it is one of the first of its tool. Only calls through plugbay's own tools are
-    /// looked at: those of listed tools stay as quick as they are.
+    /// The result to learn a shape from, if it is one of the tool's first. Only calls through plugbay's own
+    /// tools count: those of listed tools stay as fast as they are.
     pub(crate) fn learning(
         &self,
         session: &Session,
@@ -129,7 +132,8 @@ impl Fit {
         })
     }
 
-    /// What is to be done with the answer; `None` if it passes as it is. Most answers are short, and cost a comparison.
+    /// How the answer must be changed; `None` if it passes unchanged. Most answers are short, and cost only a
+    /// comparison.
     pub(crate) fn wanted(&self, session: &Session, server: &ServerName, answer: &Answer) -> Option<Fitting> {
         let Answer::Response { head: Head { payload: Some(payload), .. }, .. } = answer else { return None };
         if payload.len() <= LEAST_THRESHOLD && self.filter.is_none() {
@@ -181,7 +185,7 @@ pub(crate) struct Learning {
 }
 
 impl Learning {
-    /// Learns in another thread: no answer waits for it.
+    /// Learns in another thread, so that no answer waits for it.
     pub(crate) fn begin(self) {
         let Self { server, tool, result, gateway, caller } = self;
         let (shapes, catalog) =
@@ -209,32 +213,32 @@ fn output_schema(session: &Session, server: &ServerName, tool: &str) -> Option<C
     Some(CompiledSchema::new(&definition[schema]))
 }
 
-/// What is to be done with the result of a call.
+/// How the result of a call must be changed.
 #[derive(Debug)]
 pub(crate) struct Fitting {
     /// Where the result is in the answer.
     place: Span,
-    /// The tool as the host knows it.
+    /// The tool, by the name that the host knows.
     tool: Arc<str>,
-    /// An answer of more bytes is replaced by its outline.
+    /// An answer with more bytes than this is replaced by its outline.
     threshold: Option<usize>,
     /// The schema against which the host may check the result.
     schema: Option<CompiledSchema>,
     way: CalledBy,
-    /// The name of `read_result`.
+    /// The name of `read_result` for this host.
     read: &'static str,
     filter: Option<Arc<str>>,
 }
 
-/// An answer that fits, and the result that was stored for it.
+/// The changed answer, and the handle of the result that was stored for it.
 pub(crate) struct Fitted {
     pub(crate) answer: Answer,
     pub(crate) stored: Option<Handle>,
 }
 
 impl Fitting {
-    /// Makes the answer that the host gets, and stores the result if that is not the whole of it. If something fails, the
-    /// answer stays as it was.
+    /// Makes the host's answer, and stores the result if the answer does not hold all of it. If something
+    /// fails, the answer stays unchanged.
     pub(crate) async fn apply(self, session: &Arc<Session>, answer: Answer) -> Fitted {
         let Answer::Response { message, head, era } = answer else { return Fitted { answer, stored: None } };
         let (place, result) = (self.place.clone(), message.slice(self.place.clone()));
@@ -250,7 +254,7 @@ impl Fitting {
         replaced.unwrap_or(Fitted { answer: Answer::Response { message, head, era }, stored: None })
     }
 
-    /// The result with an outline in place of its content; `None` if it stays as it is.
+    /// The result with an outline in place of its content; `None` if it stays unchanged.
     async fn outlined(self, session: &Arc<Session>, result: Bytes) -> Option<(Vec<u8>, Option<Handle>)> {
         let (threshold, store) = (self.threshold?, session.result_store());
         let work = move || {
@@ -262,7 +266,8 @@ impl Fitting {
         session.gateway().workers.run(session.caller(), work).await.ok().flatten()
     }
 
-    /// The values that the filter gives of the result. If it gives none, the result is stored: the call was made.
+    /// The values that the filter gives for the result. If it gives none, the result is stored, because the
+    /// call was made.
     async fn filtered(
         self,
         session: &Arc<Session>,
@@ -314,7 +319,7 @@ impl Fitting {
         Some((told, Some(handle)))
     }
 
-    /// The last line of an outline: how a model reads on, in the form in which it has made the call.
+    /// The last line of an outline: how a model reads more, in the form in which it made the call.
     fn closing(&self, handle: Handle) -> String {
         closing(&self.way, self.read, handle)
     }

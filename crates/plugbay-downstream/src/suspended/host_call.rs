@@ -1,4 +1,4 @@
-//! A call as its host knows it: the outbox for its answer, and the changes to that answer.
+//! A call from the host's point of view: the outbox for its answer, and the changes to that answer.
 
 use std::sync::{Arc, Weak};
 
@@ -31,7 +31,7 @@ use crate::{
     tasks::{self, Role},
 };
 
-/// Where a host waits for the answer to a call. Cheap to clone.
+/// A host that waits for the answer to a call. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct HostCall {
     pub(super) session: Weak<Session>,
@@ -40,23 +40,23 @@ pub(crate) struct HostCall {
     pub(super) id: Bytes,
     pub(super) progress_token: Option<Bytes>,
     pub(crate) era: Era,
-    /// The call reads a resource.
+    /// Whether the call reads a resource.
     reads: bool,
-    /// A modern result of this kind says how long it may be kept.
+    /// Whether a modern result of this kind must say how long it may be cached.
     cacheable: bool,
     /// The log level of a modern request.
     pub(crate) log_level: Option<Level>,
-    /// What was repaired in the arguments: a member for the result's `_meta`.
+    /// The repairs of the arguments: a member for the result's `_meta`.
     repairs: Option<Bytes>,
     uris: Option<AnswerUris>,
-    /// What a modern host must send again to answer a request of a legacy server.
+    /// The part of its request that a modern host must repeat to answer a request of a legacy server.
     pub(super) subject: Option<Subject>,
-    /// A modern host supports URL elicitation.
+    /// Whether a modern host supports URL elicitation.
     url_elicitation: bool,
     role: Role,
-    /// What is to be known if the result is large.
+    /// The facts that are needed if the result is large.
     fit: Option<Fit>,
-    /// Hears how the call ends.
+    /// Observes how the call ends.
     pub(super) observed: Option<Observed>,
 }
 
@@ -75,7 +75,7 @@ impl HostCall {
         };
         let server_era = snapshot.catalog.get(&route.server).map(|entry| entry.offer.dialect.era);
         let bridge = match bridge(request, era, server_era, route, draft) {
-            // A modern server asks in its results, but plugbay may ask for a login before that.
+            // A modern server asks in its results, but before that plugbay may ask for a login.
             Bridge::Direct if era == Era::Modern && capabilities.url => Bridge::HostReturns,
             bridge => bridge,
         };
@@ -87,7 +87,7 @@ impl HostCall {
         NewCall { host, server: route.server.clone(), era, capabilities, bridge, polled }
     }
 
-    /// A modern host that is back for a call, or may have to come back.
+    /// A modern host that has come back for a call, or may have to.
     pub(super) fn returning(
         context: RequestContext<'_>,
         route: &Route,
@@ -129,7 +129,7 @@ impl HostCall {
         }
     }
 
-    /// Gives the host its answer; the call has left the table.
+    /// Sends the answer to the host; the call has left the table.
     pub(super) fn deliver(self, ended: Ended<()>, answer: Answer) {
         if let Some(observed) = &self.observed {
             observed.answered(&answer);
@@ -171,7 +171,8 @@ impl HostCall {
         self.id.starts_with(b"\"plugbay ")
     }
 
-    /// Gives the host an answer that fits. Until then the request can be cancelled, and then nothing is stored.
+    /// Changes an answer to fit the host, and sends it. Until then the request can be cancelled, and then
+    /// nothing is stored.
     async fn deliver_fitted(self, session: Arc<Session>, ended: Ended<()>, answer: Answer, fitting: Fitting) {
         if let Some(change) = session.take_awaited_change(ended.sent) {
             session.show_changed_lists(change).await;
@@ -204,7 +205,7 @@ impl HostCall {
             (Answer::Response { message, head, era }, _) => {
                 Ok(self.translated(ended, &message, &head, era, owner))
             }
-            // One server's failure must not hide the tasks of all others.
+            // One server's failure must not hide the tasks of all other servers.
             (Answer::Failed(error), Role::Lists { next: Some(next) }) => {
                 Ok(respond::unlisted(&self.id, &tasks::cursor_of(next), &ended.server, &error))
             }
@@ -212,7 +213,7 @@ impl HostCall {
         }
     }
 
-    /// Ends the call with an error of plugbay.
+    /// Ends the call with an error by plugbay.
     pub(super) fn fail(self, refusal: &Refusal) {
         if let Some(observed) = &self.observed {
             observed.refused(refusal);
@@ -235,7 +236,7 @@ impl HostCall {
         let renumbered = (era != self.era).then(|| era::renumbered(message, head, era, self.reads)).flatten();
         let remark = self.repairs.as_ref().and_then(|member| era::remark(message, head, member));
         let remark = remark.as_ref().map(|(at, text)| (*at..*at, &text[..]));
-        // An empty result has no comma to part the two.
+        // An empty result has no comma to separate the two.
         let remark = remark.filter(|_| completion.as_ref().is_none_or(|(_, text)| text.starts_with(b",")));
         let role = if ended.polled { &Role::Polled } else { &self.role };
         let labels = tasks::labels(role, &ended.server, message, head, owner);
@@ -247,7 +248,7 @@ impl HostCall {
         head.readdressed(message, &self.id, &changes)
     }
 
-    /// Passes the server's progress on, if the host has asked for it.
+    /// Forwards the server's progress, if the host has asked for progress.
     pub(super) fn progressed(&self, notification: &Bytes, token: Span) {
         if let Some(wanted) = &self.progress_token {
             self.sink.send_if_room(Frame::edited(notification, &[(token, wanted)]));
@@ -255,7 +256,7 @@ impl HostCall {
     }
 }
 
-/// How a server request reaches the host. If both speak the same era, nothing is kept.
+/// How a server request reaches the host. If both use the same era, nothing is kept.
 fn bridge(request: &Request, era: Era, server: Option<Era>, route: &Route, draft: &Draft) -> Bridge {
     match (era, server, &request.params) {
         // Without params there is no place for an answer.
@@ -268,7 +269,7 @@ fn bridge(request: &Request, era: Era, server: Option<Era>, route: &Route, draft
     }
 }
 
-/// The ticket of a call that has ended, without its host.
+/// Separates the host from a call that has ended.
 pub(super) fn split(ended: Ended<HostCall>) -> (Option<HostCall>, Ended<()>) {
     let Ended { host, server, sent, left_open, task, polled } = ended;
     (host, Ended { host: None, server, sent, left_open, task, polled })

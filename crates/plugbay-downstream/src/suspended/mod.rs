@@ -1,4 +1,5 @@
-//! Drives the table of calls: does what [`plugbay_core::suspended`] decides, and wakes it when something is due.
+//! Drives the table of calls: performs the actions of [`plugbay_core::suspended`], and wakes it when
+//! something is due.
 
 mod fit;
 mod host_call;
@@ -46,7 +47,7 @@ use crate::{
 
 /// A run that waits for its modern host to come back.
 pub(crate) trait PausedRun: Send {
-    /// Goes on in the host's next request, with the host's answer if it brought one.
+    /// Continues in the host's next request, with the host's answer if there is one.
     fn resume(self: Box<Self>, context: RequestContext<'_>, answer: Option<Bytes>);
 }
 
@@ -56,11 +57,11 @@ pub struct SuspendedCalls {
     state: Mutex<State>,
     /// Seals the `requestState` of modern hosts. `None`: the system gives no random numbers, so they cannot be asked.
     seal: Option<Seal>,
-    /// Notified when something is due earlier than the timer knows.
+    /// Notified when something is due before the timer wakes.
     earlier: Notify,
-    /// How the calls were made whose tasks are not over.
+    /// How calls were made whose tasks are still running.
     task_fits: TaskFits,
-    /// Runs that go on in a later request.
+    /// Runs that continue in a later request.
     pub(crate) stopped_runs: StoppedRuns,
 }
 
@@ -90,13 +91,13 @@ impl fmt::Debug for SuspendedCalls {
 }
 
 impl SuspendedCalls {
-    // --- what hosts do
+    // --- from hosts
 
     pub(crate) fn register(&self, ticket: Ticket, call: NewCall<HostCall>) {
         self.lock().table.register(ticket, call);
     }
 
-    /// Ends a call whose host has cancelled it or has gone. `notification` tells the server so.
+    /// Ends a call whose host has cancelled it or disconnected. `notification` tells the server.
     pub(crate) fn cancel(&self, gateway: &Gateway, ticket: Ticket, notification: Draft) {
         let ended = self.lock().table.cancel(ticket);
         let Some((host, ended)) = ended.map(split) else { return };
@@ -117,7 +118,8 @@ impl SuspendedCalls {
         self.lock().table.cancel(ticket)?.host
     }
 
-    /// Whether the request is one by which a modern host comes back to a call; then the call goes on.
+    /// Continues a call if this is the request with which a modern host comes back to it. Returns whether it
+    /// is.
     pub(crate) fn resume(
         &self,
         context: RequestContext<'_>,
@@ -159,7 +161,7 @@ impl SuspendedCalls {
         Ok(true)
     }
 
-    /// A legacy host has answered an input request of a modern server.
+    /// Takes a legacy host's answer to an input request of a modern server.
     pub(crate) fn host_answered(
         &self,
         gateway: &Gateway,
@@ -172,10 +174,10 @@ impl SuspendedCalls {
         self.perform(gateway, action);
     }
 
-    // --- what servers do
+    // --- from servers
 
-    /// Takes a server's answer. `sender` is the session that sent the call; its budget counts an answer whose host is
-    /// away.
+    /// Takes a server's answer. `sender` is the session that sent the call. If the host is away, the answer
+    /// counts in that session's budget.
     pub(crate) fn answered(&self, sender: &Session, sent: Ticket, answer: Answer) {
         let gateway = sender.gateway();
         let keep = |answer| kept(answer, sender);
@@ -184,7 +186,7 @@ impl SuspendedCalls {
         self.perform(gateway, action);
     }
 
-    /// A server sends a request to the host of a call.
+    /// Handles a server request to the host of a call.
     pub(crate) fn server_request(
         &self,
         gateway: &Gateway,
@@ -209,7 +211,7 @@ impl SuspendedCalls {
         self.lock().table.withdrawn(sent, request);
     }
 
-    /// `false`: no host waits for this call.
+    /// Forwards progress; `false` if no host waits for this call.
     pub(crate) fn progressed(&self, sent: Ticket, notification: &Bytes, token: Span) -> bool {
         let state = self.lock();
         match state.table.host(sent) {
@@ -226,7 +228,7 @@ impl SuspendedCalls {
         state.table.opens_urls(sent) && (self.seal.is_some() || comes_back())
     }
 
-    /// Where the host of a call waits.
+    /// The host that waits for a call.
     pub(crate) fn host(&self, sent: Ticket) -> Option<HostCall> {
         self.lock().table.host(sent).cloned()
     }
@@ -235,7 +237,7 @@ impl SuspendedCalls {
         self.lock().table.contains(sent)
     }
 
-    // --- what agent runs do
+    // --- from agent runs
 
     /// Whether a modern host can be asked something in the middle of a run.
     pub(crate) fn can_pause(&self) -> Result<(), ServerRequestError> {
@@ -262,7 +264,7 @@ impl SuspendedCalls {
         context.answer(respond::input_required(request.id(), &asked, &state));
     }
 
-    /// Whether the request is one by which a host comes back to its run; then the run goes on.
+    /// Continues a run if this is the request with which a host comes back to it. Returns whether it is.
     pub(crate) fn resume_run(&self, context: RequestContext<'_>) -> Result<bool, Refusal> {
         let Some(state) = &context.request.state else { return Ok(false) };
         let state = context.request.text(Some(state)).unwrap_or_default();
@@ -368,7 +370,7 @@ impl SuspendedCalls {
         session.notify_if_idle();
     }
 
-    /// Changes the table, and sees to it that the timer wakes in time.
+    /// Changes the table, and makes sure that the timer wakes in time.
     fn step<T>(&self, gateway: &Gateway, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let outcome = change(&mut state);
@@ -384,7 +386,7 @@ impl SuspendedCalls {
         outcome
     }
 
-    /// When the timer has to wake next; `None` ends it.
+    /// When the timer must wake next; `None` ends it.
     fn wakes_at(&self) -> Option<Instant> {
         let mut state = self.lock();
         state.wakes_at = state.table.next_deadline();
@@ -397,7 +399,7 @@ impl SuspendedCalls {
     }
 }
 
-/// Does what is due, for as long as anything can become due.
+/// Performs due actions, for as long as anything can become due.
 async fn run_timer(gateway: Gateway) {
     let calls = Arc::clone(&gateway.suspended);
     while let Some(at) = calls.wakes_at() {
@@ -413,15 +415,15 @@ async fn run_timer(gateway: Gateway) {
     }
 }
 
-/// Gives back the server requests that another call may carry.
+/// Returns the server requests that another call may carry.
 fn leave_open(gateway: &Gateway, server: &ServerName, requests: &[Ticket]) {
     for request in requests {
         gateway.servers.reply(server, *request, HostReply::LeftOpen);
     }
 }
 
-/// Cancels the polled task of a call that nobody waits for any more. To the server it is the host's own request:
-/// one of somebody else would make it unclear which host the server works for.
+/// Cancels the polled task of a call that nobody waits for any more. The server sees it as the host's own
+/// request: one from another caller would make it unclear which host the server works for.
 fn cancel_task(gateway: &Gateway, session: Option<Arc<Session>>, ended: &Ended<()>) {
     let Some(task) = &ended.task else { return };
     let NextRequest { request, params, task_role, timeout } = cancel_request(task);
@@ -431,7 +433,7 @@ fn cancel_task(gateway: &Gateway, session: Option<Arc<Session>>, ended: &Ended<(
     gateway.servers.forward(&ended.server, call);
 }
 
-/// The caller of requests for a host that is away.
+/// The caller of requests whose host is away.
 #[derive(Debug)]
 struct Nobody;
 
@@ -441,7 +443,7 @@ impl Caller for Nobody {
     fn progressed(&self, _: Ticket, _: Bytes, _: Span) {}
 }
 
-/// Counts an answer among what waits for hosts to read, or replaces it if there is no room.
+/// Counts an answer among those that hosts have yet to read, or replaces it if there is no room.
 fn kept(answer: Answer, sender: &Session) -> Answer {
     let Answer::Response { message, head, era } = answer else { return answer };
     let Some(message) = sender.outbox().hold(message) else {

@@ -1,4 +1,4 @@
-//! Tells the observer of a call when it begins, and how it ended.
+//! Reports the beginning and the end of a call to the observer.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::{
     remembered_searches::RememberedSearches, session::Session,
 };
 
-/// A call that somebody observes, and the trace context for its server.
+/// A call that is observed, and the trace context for its server.
 #[derive(Debug, Clone)]
 pub(crate) struct Observed {
     /// `None`: nobody observes calls.
     call: Option<Arc<ObservedCall>>,
     trace_parent: Option<Arc<str>>,
-    /// The search that it may be the answer to.
+    /// The search that this call may be the answer to.
     follows: Option<Arc<FollowedSearch>>,
 }
 
@@ -50,7 +50,7 @@ impl FollowedSearch {
 }
 
 impl Observed {
-    /// `None`: nobody observes calls, and no search led to this one.
+    /// Begins to observe a call; `None` if nobody observes calls and no search led to this one.
     pub(crate) fn begin(context: RequestContext<'_>, route: &Route, snapshot: &Snapshot) -> Option<Self> {
         Self::begin_for(context.session, context.request, context.era, route, snapshot)
     }
@@ -112,7 +112,7 @@ impl Observed {
         self.end(outcome_of(refusal), 0);
     }
 
-    /// Ends with the answer of a server.
+    /// Reports a server's answer as the end.
     pub(crate) fn answered(&self, answer: &Answer) {
         match answer {
             Answer::Response { message, head, .. } => self.end(outcome_in(message, head), message.len()),
@@ -122,8 +122,8 @@ impl Observed {
         }
     }
 
-    /// Puts the trace context of this call into the request. Where the server speaks the other era, plugbay replaces
-    /// a context that is there and adds none: `era` writes that part of the request.
+    /// Puts the trace context of this call into the request. If the server speaks the other era, plugbay only
+    /// replaces an existing context: `era` writes that part of the request.
     pub(crate) fn propagate(&self, draft: Draft, request: &Request, era: Era, server: Option<Era>) -> Draft {
         let Some(trace_parent) = &self.trace_parent else { return draft };
         if let Some(span) = &request.meta.trace_parent {

@@ -1,4 +1,4 @@
-//! Runs that were stopped because they take long. Each goes on in the next request that names it.
+//! Runs that were stopped because they take long. Each continues in the next request that names it.
 
 use std::{
     collections::HashMap,
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::PausedRun;
 use crate::results::{ResultOwner, Results};
 
-/// A run that nobody resumes for so long is ended.
+/// A run that is not resumed for this long ends.
 const KEPT: Duration = Duration::from_secs(10 * 60);
-/// So many runs of one session are kept, and of all sessions: each has a process.
+/// Limits of runs that are kept for one session, and for all: each has a process.
 const MOST_OF_ONE: usize = 4;
 const MOST: usize = 32;
 
@@ -24,11 +24,11 @@ const MOST: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RunId(Handle);
 
-/// How every name of a run begins, in place of the beginning of a handle.
+/// The prefix of a run's name, in place of a handle's prefix.
 const PREFIX: &str = "run_";
 
 impl RunId {
-    /// `None`: the system gives no random numbers.
+    /// A new id; `None` if the system gives no random numbers.
     pub(crate) fn new() -> Option<Self> {
         Results::new_handle().map(Self)
     }
@@ -69,7 +69,7 @@ impl fmt::Debug for StoppedRuns {
 }
 
 impl StoppedRuns {
-    /// Keeps a run. An older one of the same session gives way, then the oldest of all.
+    /// Keeps a run. If there are too many, an older one of the same session ends, or else the oldest of all.
     pub(crate) fn keep(&self, id: RunId, owner: ResultOwner, run: Box<dyn PausedRun>) {
         let run = StoppedRun { owner, stopped: Instant::now(), run };
         let mut given_up = Vec::new();
@@ -93,7 +93,7 @@ impl StoppedRuns {
         drop(runs); // before the calls of other runs are cancelled
     }
 
-    /// The run of this name, if it is one of this session.
+    /// Takes the run of this name, if it belongs to this session.
     pub(crate) fn take(&self, id: RunId, owner: ResultOwner) -> Option<Box<dyn PausedRun>> {
         let mut runs = self.lock();
         let is_own = |run: &StoppedRun| run.owner == owner && run.stopped.elapsed() < KEPT;

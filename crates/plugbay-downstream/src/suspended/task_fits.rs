@@ -1,4 +1,5 @@
-//! The calls that were answered by a task: their results come by another request, and have an outline as those of other calls.
+//! Calls that were answered with a task. Their results come with another request, and get an outline like
+//! those of other calls.
 
 use std::{
     collections::VecDeque,
@@ -10,9 +11,9 @@ use plugbay_core::name::ServerName;
 use super::fit::Fit;
 use crate::results::ResultOwner;
 
-/// So many tasks are remembered. Results of older ones are whole.
+/// Limit of remembered tasks. Results of older ones stay whole.
 const MOST: usize = 1024;
-/// A longer id of a task is not remembered.
+/// A task id longer than this is not remembered.
 const LONGEST_ID: usize = 256;
 
 /// The latest tasks, oldest first.
@@ -23,7 +24,7 @@ pub(super) struct TaskFits(Mutex<VecDeque<TaskFit>>);
 struct TaskFit {
     owner: ResultOwner,
     server: ServerName,
-    /// The server's own.
+    /// The server's own task id.
     id: Box<str>,
     fit: Fit,
 }

@@ -1,9 +1,9 @@
 //! Task ids as hosts see them: they name their server, and only their caller can use them.
 //!
-//! A task is shown as `{server}__{id}`. That can be undone by every later process, and two servers may well
-//! use the same ids. Where callers have tokens it is `{server}__{tag}_{id}`: the tag is made with
-//! what only we know of the caller, so nobody else can use the id or make one, however easy a server's ids are
-//! to guess, and still nothing need be remembered.
+//! A task is shown as `{server}__{id}`. Every later process can decode that, and two servers may use the same
+//! ids. If callers have tokens, it is `{server}__{tag}_{id}`. The tag is computed from a secret about the
+//! caller, so no other caller can use the id or forge one, however easy a server's ids are to guess. Nothing
+//! needs to be remembered.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use hmac::{Hmac, Mac, digest::KeyInit};
@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq;
 
 use crate::seal::Owner;
 
-/// So many bytes of the tag cannot be guessed.
+/// Length of the tag in bytes: too long to guess.
 const TAG: usize = 12;
 
 /// A server's task by its own id.
@@ -27,7 +27,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// `None`: no id of ours, or not of this caller.
+    /// The task of a shown id; `None` if the id is not ours, or not for this caller.
     pub(crate) fn find(shown: &str, owner: &Owner) -> Option<Self> {
         let (server, rest) = name::split(shown)?;
         let server = ServerName::parse(server).ok()?;
@@ -40,7 +40,7 @@ impl Task {
         ours.then(|| Self { server, id: id.to_owned() })
     }
 
-    /// What stands before the server's own id.
+    /// The prefix of the server's own id.
     fn before(&self, owner: &Owner) -> String {
         let server = name::before(&self.server);
         if *owner == Owner::default() {

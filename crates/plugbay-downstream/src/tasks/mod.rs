@@ -1,4 +1,4 @@
-//! Tasks of servers as hosts see them: the role of a call, and the ids in messages.
+//! Tasks of servers as hosts see them: the role of a call, and the task ids in messages.
 
 mod ids;
 
@@ -19,25 +19,25 @@ pub(crate) use ids::Task;
 
 use crate::{message::Request, seal::Owner};
 
-/// The role of a host's call with respect to tasks, and to URIs that it knows by other names.
+/// The role of a host's call with respect to tasks, and to URIs for which the host has other names.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Role {
     #[default]
     None,
-    /// It may be answered by a task, which the host then polls.
+    /// The call may be answered with a task, which the host then polls.
     Begins,
-    /// It is about this task, which is the server's own id.
+    /// The call is about this task; the id is the server's own.
     About(TaskRole),
-    /// A page of all tasks; behind it come those of this server.
+    /// The call lists a page of all tasks; the tasks of this server follow.
     Lists { next: Option<ServerName> },
-    /// If it is answered by a task plugbay polls that, because its host cannot.
+    /// If the call is answered with a task, plugbay polls it, because the host cannot.
     Polled,
-    /// Not about a task: the URIs in its answer get this in front.
+    /// The call is not about a task: the URIs in its answer get this prefix.
     Mapped(Bytes),
 }
 
 impl Role {
-    /// The member that the request needs ahead of its other params.
+    /// The member that must precede the other params of the request.
     pub(crate) fn demand(&self) -> Option<Bytes> {
         matches!(self, Self::Polled).then(|| Bytes::from_static(PolledTask::PARAM))
     }
@@ -54,7 +54,7 @@ impl Role {
 /// The role of a tool call.
 pub(crate) fn role_of_call(request: &Request, era: Era, snapshot: &Snapshot, target: &Target) -> Role {
     let Some(entry) = snapshot.catalog.get(&target.server) else {
-        // It may be of either era. If it is of the host's, it answers as the host has asked it to.
+        // The server may be of either era. If it is of the host's era, it answers as the host has asked.
         return if request.takes_a_task(era) { Role::Begins } else { Role::None };
     };
     let (alike, tasks) = (entry.offer.dialect.era == era, entry.offer.capabilities.tasks);
@@ -103,7 +103,7 @@ pub(crate) fn labels(
     labels
 }
 
-/// Where the next page is: with the same server, or with the next one.
+/// The cursor of the next page: at the same server, or at the next one.
 fn next_page(
     message: &[u8],
     head: &Head,
@@ -120,12 +120,12 @@ fn next_page(
     Some((result.start + 1, member.into_bytes()))
 }
 
-/// The cursor of the page behind one that could not be had.
+/// The cursor of the page after one that could not be fetched.
 pub(crate) fn cursor_of(server: &ServerName) -> String {
     name::before(server)
 }
 
-/// A server's request with the task that it belongs to as the host knows it.
+/// The labels for a server's request, so that it names its task by the id that the host knows.
 pub(crate) fn server_request_labels(
     message: &[u8],
     params: Option<&Span>,
@@ -136,7 +136,7 @@ pub(crate) fn server_request_labels(
     ids::labels(message, id, server, owner)
 }
 
-/// The host's answer to one, with the id that the server knows.
+/// The host's answer to such a request, with the server's own task id.
 pub(crate) fn with_server_task_id(message: Bytes, head: Head, owner: &Owner) -> (Bytes, Head) {
     let id = head.payload.as_ref().and_then(|payload| task::related(&message, payload));
     let task = id.and_then(|id| Some((Task::find(&string_value(&message[id.clone()])?, owner)?, id)));

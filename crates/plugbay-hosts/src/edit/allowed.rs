@@ -1,4 +1,4 @@
-//! A host's list of the only servers that it starts, such as `mcp.allowed` of Gemini CLI.
+//! A host's list of the only servers that it may start, such as `mcp.allowed` of Gemini CLI.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{
     known::Host,
 };
 
-/// Adds plugbay to the list, if the user has one without it; `None` if there is nothing to add.
+/// Adds plugbay to the list, if the user has a list without it; `None` if there is nothing to add.
 pub fn with(host: &Host, text: &str, own: &str) -> Result<Option<String>, EditError> {
     let Some(mut names) = names(host, text)?.filter(|names| !has(names, own)) else { return Ok(None) };
     names.push(own.into());

@@ -1,4 +1,5 @@
-//! Members between braces or brackets, separated by commas: objects and lists of JSON, inline tables of TOML, flow mappings of YAML.
+//! Members between braces or brackets, separated by commas: JSON objects and lists, TOML inline tables, YAML
+//! flow mappings.
 
 use std::ops::Range;
 
@@ -7,13 +8,13 @@ use super::splice::{self, Splice};
 /// An object in a text.
 #[derive(Debug, Clone)]
 pub(crate) struct Braced {
-    /// Between the braces.
+    /// The range between the braces.
     pub(crate) inside: Range<usize>,
     /// Each member, from its key to the end of its value.
     pub(crate) members: Vec<Range<usize>>,
 }
 
-/// How the text around is written.
+/// The style of the surrounding text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout<'a> {
     pub(crate) newline: &'a str,
@@ -30,22 +31,23 @@ pub(crate) enum Comments {
     Hash,
 }
 
-/// How a first member is put between empty braces. Each way can be told from the result, so that it can be undone.
+/// How a first member is put between empty braces. Each way can be recognised in the result, so that it can
+/// be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum First {
-    /// On lines of its own.
+    /// On its own lines.
     OnLines,
-    /// Right behind the brace, on several lines.
+    /// Directly after the brace, on several lines.
     Behind,
-    /// Right behind the brace, in one line.
+    /// Directly after the brace, on one line.
     InLine,
 }
 
-/// Writes a member: over several lines that begin with this indentation, or in one line.
+/// Writes a member: on several lines that begin with this indentation, or on one line.
 pub(crate) type Write<'a> = &'a dyn Fn(Option<&str>) -> String;
 
 impl Braced {
-    /// Adds a member behind the last one and behind the comments on its line.
+    /// Adds a member after the last one and after the comments on its line.
     pub(crate) fn append(
         &self,
         text: &str,
@@ -59,7 +61,7 @@ impl Braced {
         }
     }
 
-    /// Adds a member behind this one and behind the comments on its line.
+    /// Adds a member after this one and after the comments on its line.
     pub(crate) fn insert_after(
         &self,
         text: &str,
@@ -85,7 +87,7 @@ impl Braced {
         }
     }
 
-    /// The first member.
+    /// Adds the first member.
     fn fill(&self, text: &str, layout: Layout<'_>, first: First, write: Write<'_>) -> Vec<Splice> {
         let Range { start, end } = self.inside;
         let base = splice::indentation(text, start).to_owned();
@@ -107,7 +109,7 @@ impl Braced {
         vec![(start..start, new)]
     }
 
-    /// Takes a member away, with the blanks before it and one comma. Comments stay.
+    /// Removes a member, with the blanks before it and one comma. Comments stay.
     pub(crate) fn remove(&self, text: &str, index: usize, comments: Comments) -> Vec<Splice> {
         if self.only(text).is_some() {
             return vec![(self.inside.clone(), String::new())];
@@ -126,7 +128,7 @@ impl Braced {
         splices
     }
 
-    /// The only member's surroundings, if there is nothing else between the braces, comments neither.
+    /// The only member with its surroundings, if there is nothing else between the braces, not even comments.
     pub(crate) fn only<'t>(&self, text: &'t str) -> Option<Only<'t>> {
         let [member] = self.members.as_slice() else { return None };
         let before = &text[self.inside.start..member.start];
@@ -135,7 +137,7 @@ impl Braced {
         (is_blank(before) && is_blank(after)).then_some(Only { before, after })
     }
 
-    /// The indentation of a member that begins a line; otherwise that of a member that would.
+    /// The indentation of a member that begins a line, or else the one that it would have.
     fn indent(&self, text: &str, member: usize, layout: Layout<'_>) -> String {
         if splice::is_first_on_line(text, member) {
             return splice::indentation(text, member).to_owned();
@@ -211,7 +213,7 @@ fn piece(rest: &str, comments: Comments) -> (Kind, usize) {
     }
 }
 
-/// The place behind the comments that stand on the same line, and whether the last one goes on to the line's end.
+/// The place after the comments on the same line, and whether the last one extends to the end of the line.
 fn behind_comments(text: &str, gap: &[Piece], from: usize) -> (usize, bool) {
     let mut at = from;
     for piece in gap.iter().filter(|piece| piece.range.start >= from) {
@@ -225,7 +227,7 @@ fn behind_comments(text: &str, gap: &[Piece], from: usize) -> (usize, bool) {
     (at, false)
 }
 
-/// The member with the blanks before it; they stay where they end a line comment.
+/// The range of the member with the blanks before it; blanks that end a line comment stay.
 fn blanks_before(text: &str, gap: &[Piece], member: &Range<usize>) -> Range<usize> {
     let (last, above) = match gap {
         [.., above, last] if last.kind == Kind::Blank => (Some(last), Some(above)),

@@ -9,7 +9,7 @@ use super::{
     splice,
 };
 
-/// Adds plugbay's entry, or replaces its value where it stands.
+/// Adds plugbay's entry, or replaces its value in place.
 pub(super) fn insert(text: &str, own: &Own<'_>) -> Result<String, EditError> {
     let file = File::parse(text)?;
     let layout = file.layout();
@@ -38,9 +38,10 @@ pub(super) fn remove(text: &str, key: &[String]) -> Result<Option<String>, EditE
     Ok(Some(splice::apply(text, braced(parent).remove(text, index, Comments::Slashes))))
 }
 
-/// Removes plugbay's entry, and the container and the object around it if [`insert`] made them.
+/// Removes plugbay's entry, and the container and the object around it if [`insert`] created them.
 ///
-/// The way in which [`insert`] writes tells them: the entry of a container that it made is in one line, the entry of another empty
+/// The style of [`insert`] shows this: in a container that it created the entry is on one line, in another
+/// empty container it is not. A container that it put into an empty root stands directly after the brace.
 /// container is not. A container that it put into an empty root stands right behind the brace.
 pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<String, EditError> {
     let file = File::parse(text)?;
@@ -68,7 +69,7 @@ pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<Stri
     }
 }
 
-/// Puts the member at these keys back as `original` has it.
+/// Restores the member at these keys from `original`.
 pub(super) fn put_back(text: &str, original: &str, key: &[String]) -> Result<String, EditError> {
     let source = File::parse(original)?;
     let (Some(root), Some((name, parents))) = (source.root()?, key.split_last()) else {
@@ -121,7 +122,7 @@ impl<'a> File<'a> {
         Layout { newline: splice::newline(self.text), unit: &self.unit, comments: Comments::Slashes }
     }
 
-    /// The text with a new root behind the comments that it may have.
+    /// The text with a new root after its comments, if it has any.
     fn create(&self, own: &Own<'_>) -> String {
         let layout = self.layout();
         let Layout { newline, unit, .. } = layout;
@@ -160,7 +161,7 @@ fn created(own: &Own<'_>, indent: Option<&str>, layout: Layout<'_>) -> String {
     }
 }
 
-/// An object with each member on its own line, or in one line.
+/// An object with each member on its own line, or all on one line.
 fn object(members: &[(String, Value)], indent: Option<&str>, layout: Layout<'_>) -> String {
     let members: Vec<String> =
         members.iter().map(|(key, value)| format!("{}: {}", quoted(key), in_line(value))).collect();
@@ -174,7 +175,7 @@ fn object(members: &[(String, Value)], indent: Option<&str>, layout: Layout<'_>)
     }
 }
 
-/// A value in one line, with blanks where a person would write them.
+/// A value on one line, with the usual blanks.
 pub(super) fn in_line(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(in_line).collect::<Vec<_>>().join(", ")),

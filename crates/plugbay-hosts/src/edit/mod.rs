@@ -1,4 +1,4 @@
-//! Edits of hosts' files that leave everything else as it was, byte for byte.
+//! Edits of hosts' files that leave everything else unchanged, byte for byte.
 
 pub mod allowed;
 pub(crate) mod braced;
@@ -26,7 +26,7 @@ pub struct OwnEntry {
     pub env: BTreeMap<String, String>,
 }
 
-/// Why a host's file is not edited.
+/// The reason why a host's file is not edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     #[error("this is not {format}: {message}")]
@@ -39,17 +39,17 @@ pub enum EditError {
     Unsafe(String),
 }
 
-/// Adds plugbay's entry in the host's own syntax and removes the entries that move to plugbay.
+/// Adds plugbay's entry in the host's own syntax, and removes the entries that move to plugbay.
 ///
-/// The entry goes behind the others of the user. An entry of the same name is replaced. Entries of `moved` that the file does not
-/// have are ignored.
+/// The entry comes after the user's other entries. An entry of the same name is replaced. Entries in `moved`
+/// that the file does not have are ignored.
 pub fn wire(host: &Host, text: &str, own: &OwnEntry, moved: &[Found]) -> Result<String, EditError> {
     let own = Own { container: &host.container, name: &own.name, members: host.own_members(own) };
     let moved: Vec<&[String]> = moved.iter().map(|found| found.key.as_slice()).collect();
     rewire(host, text, &own, &moved)
 }
 
-/// Removes the entries that move to plugbay, for a host that has plugbay's entry already.
+/// Removes the entries that move to plugbay, for a host that already has plugbay's entry.
 pub fn take_out(host: &Host, text: &str, moved: &[Found]) -> Result<String, EditError> {
     has_whole_breaks(text)?;
     let before = Tree::parse(host.format, text)?;
@@ -64,13 +64,13 @@ pub fn take_out(host: &Host, text: &str, moved: &[Found]) -> Result<String, Edit
     Ok(out)
 }
 
-/// Removes plugbay's entry and puts back the entries that `original` has and `text` lacks.
+/// Removes plugbay's entry, and restores the entries that `original` has and `text` lacks.
 ///
-/// If nobody but [`wire`] has changed the file since, the result is `original`, byte for byte. Otherwise every other change stays,
-/// and entries come back at the end of their table.
+/// If only [`wire`] has changed the file since, the result is `original`, byte for byte. Otherwise every
+/// other change stays, and restored entries are at the end of their table.
 ///
-/// Without `original`, the result is the text before [`wire`] if no entry was moved: the way in which [`wire`] writes shows
-/// whether the table around the entry, or the whole file, existed before.
+/// Without `original`, the result is the text before [`wire`] if no entry was moved: the style of [`wire`]
+/// shows whether the table around the entry, or the whole file, existed before.
 pub fn unwire(host: &Host, text: &str, own_name: &str, original: Option<&str>) -> Result<String, EditError> {
     has_whole_breaks(text)?;
     let own_key = [host.container.clone(), own_name.to_owned()];
@@ -95,7 +95,7 @@ pub fn unwire(host: &Host, text: &str, own_name: &str, original: Option<&str>) -
     Ok(out)
 }
 
-/// Rejects a lone carriage return: some formats take it as a line break, which edits do not know.
+/// Rejects a lone carriage return: some formats treat it as a line break, which edits do not support.
 fn has_whole_breaks(text: &str) -> Result<(), EditError> {
     let mut lines = text.split_inclusive('\n').map(|line| line.strip_suffix("\r\n").unwrap_or(line));
     if lines.any(|line| line.contains('\r')) {
@@ -105,7 +105,7 @@ fn has_whole_breaks(text: &str) -> Result<(), EditError> {
     Ok(())
 }
 
-/// plugbay's entry as it is to be written.
+/// plugbay's entry in the form to write.
 struct Own<'a> {
     container: &'a str,
     name: &'a str,
@@ -177,8 +177,8 @@ fn put_back(format: Format, text: &str, original: &str, key: &[String]) -> Resul
     }
 }
 
-/// Makes sure that an edit did what was meant and nothing else: both texts are parsed, and `change` says how they may differ
-/// besides plugbay's own entry.
+/// Makes sure that an edit did exactly what was intended: both texts are parsed, and `change` says how they
+/// may differ besides plugbay's own entry.
 fn check(
     host: &Host,
     before: &str,
@@ -237,7 +237,7 @@ fn take(tree: &mut Tree, key: &[String]) {
     }
 }
 
-/// Puts members back as another tree has them.
+/// Restores members from another tree.
 fn restore(tree: &mut Tree, from: &Tree, keys: &[Vec<String>]) {
     for key in keys.iter().filter(|key| at(tree, key).is_none()).cloned().collect::<Vec<_>>() {
         let Some(value) = at(from, &key) else { continue };
@@ -254,7 +254,7 @@ fn put(tree: &mut Tree, key: &[String], value: &Tree) {
     if rest.is_empty() { members[index].1 = value.clone() } else { put(&mut members[index].1, rest, value) }
 }
 
-/// An empty container and none are the same to the host.
+/// Removes an empty container, which means the same to the host as none.
 fn drop_empty(tree: &mut Tree, container: &str) {
     let Tree::Object(members) = tree else { return };
     let is_empty = |value: &Tree| match value {
@@ -265,7 +265,7 @@ fn drop_empty(tree: &mut Tree, container: &str) {
     members.retain(|(name, value)| name != container || !is_empty(value));
 }
 
-/// Members in the order of their keys: an edit may move an entry behind another.
+/// Members sorted by their keys, because an edit may move an entry after another.
 fn sorted(tree: Tree) -> Tree {
     match tree {
         Tree::Object(members) => {
@@ -278,7 +278,7 @@ fn sorted(tree: Tree) -> Tree {
     }
 }
 
-/// Edits the text behind its byte order mark.
+/// Edits the text after its byte order mark.
 fn with_mark(text: &str, edit: impl FnOnce(&str) -> Result<String, EditError>) -> Result<String, EditError> {
     let bare = without_mark(text);
     let edited = edit(bare)?;

@@ -1,4 +1,5 @@
-//! Edits of TOML. Tables are cut out and added as text: writing a parsed document anew would change its line breaks.
+//! Edits of TOML. Tables are removed and added as text: rewriting a parsed document would change its line
+//! breaks.
 
 use std::ops::Range;
 
@@ -43,7 +44,7 @@ pub(super) fn remove(text: &str, key: &[String]) -> Result<Option<String>, EditE
     }
 }
 
-/// Removes plugbay's entry with the empty line that [`insert`] put before it.
+/// Removes plugbay's entry, with the empty line that [`insert`] put before it.
 pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<String, EditError> {
     let key = [container.to_owned(), name.to_owned()];
     let file = parse(text)?;
@@ -53,12 +54,13 @@ pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<Stri
         Container::None => None,
     };
     match parts.as_deref() {
-        // The whole table is in one place: it is as `insert` wrote it.
+        // The whole table is in one place, as `insert` wrote it.
         Some([part]) if text[part.clone()].trim_start().starts_with('[') => {
             let at_end = part.end == text.len();
             let breaks = if at_end && !text.ends_with('\n') { 2 } else { 1 };
             let start = (0..breaks).fold(part.start, |start, _| before_break(text, start));
-            // In the middle of a file, only an empty line may go: the line break before it belongs to the table above.
+            // In the middle of a file only an empty line may be removed: the line break before it belongs to
+            // the table above.
             let is_ours = at_end || text[..start].is_empty() || text[..start].ends_with('\n');
             let start = if is_ours { start } else { part.start };
             Ok(splice::apply(text, vec![(start..part.end, String::new())]))
@@ -67,7 +69,7 @@ pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<Stri
     }
 }
 
-/// Puts the entry at these keys back as `original` has it.
+/// Restores the entry at these keys from `original`.
 pub(super) fn put_back(text: &str, original: &str, key: &[String]) -> Result<String, EditError> {
     let [container, name] = key else { return Ok(text.to_owned()) };
     let text = remove(text, key)?.unwrap_or_else(|| text.to_owned());
@@ -113,8 +115,8 @@ fn add(text: &str, container: &str, name: &str, members: &Members) -> Result<Str
     Ok(at_end(text, &body))
 }
 
-/// The text with tables at its end, after an empty line. The result ends with a line break exactly if the text does, so that
-/// [`remove_own`] knows.
+/// The text with tables at its end, after an empty line. The result ends with a line break only if the text
+/// does, which [`remove_own`] relies on.
 fn at_end(text: &str, body: &str) -> String {
     let newline = splice::newline(text);
     let body = body.strip_suffix('\n').map_or(body, |body| body.strip_suffix('\r').unwrap_or(body));
@@ -153,7 +155,7 @@ fn parts_of(text: &str, table: &Table, name: &str) -> Option<Vec<Range<usize>>> 
     let mut merged: Vec<Range<usize>> = Vec::new();
     for part in parts {
         match merged.last_mut() {
-            // Only blanks and the entry's own comments stand between its tables.
+            // Only blanks and the entry's own comments may be between its tables.
             Some(last) if text[last.end.min(part.start)..part.start].trim().is_empty() => {
                 last.end = last.end.max(part.end);
             }
@@ -179,7 +181,7 @@ fn collect(text: &str, parent: &Table, name: &str, item: &Item, parts: &mut Vec<
     }
 }
 
-/// A table with its header, from there to its last value; tables below it follow on their own.
+/// Collects the range of a table, from its header to its last value; the tables below it follow separately.
 fn collect_table(text: &str, table: &Table, parts: &mut Vec<Range<usize>>) {
     if let Some(header) = table.span() {
         let end = last_value(table).unwrap_or(header.end).max(header.end);
@@ -193,7 +195,7 @@ fn collect_table(text: &str, table: &Table, parts: &mut Vec<Range<usize>>) {
     below.for_each(|(key, item)| collect(text, table, key, item, parts));
 }
 
-/// Where the last value of a table's own lines ends.
+/// The end of the last value among a table's own lines.
 fn last_value(table: &Table) -> Option<usize> {
     let ends = table.iter().filter_map(|(_, item)| match item {
         Item::Value(value) => value.span().map(|span| span.end),
@@ -203,7 +205,7 @@ fn last_value(table: &Table) -> Option<usize> {
     ends.max()
 }
 
-/// The lines with the empty lines after them, where an empty line stands before them too.
+/// The lines with the empty lines after them, if an empty line also precedes them.
 fn with_blank_lines(text: &str, part: Range<usize>) -> Range<usize> {
     let above = &text[..part.start];
     let is_apart = above.is_empty() || above.ends_with("\n\n") || above.ends_with("\n\r\n");

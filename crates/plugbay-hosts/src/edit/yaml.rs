@@ -1,4 +1,4 @@
-//! Edits of YAML. Lines are cut out and added as text; the parser only says where they are.
+//! Edits of YAML. Lines are removed and added as text; the parser only says where they are.
 
 use std::ops::Range;
 
@@ -15,12 +15,13 @@ use crate::{
     read::tree::Tree,
 };
 
-/// A new container is indented by this much.
+/// The indentation in a new container.
 const CREATED: usize = 2;
-/// The first entry below a key that had no value is indented by this much, so that the two can be told apart.
+/// The indentation of the first entry below a key that had no value. It differs so that the two can be
+/// distinguished.
 const FILLED: usize = 4;
 
-/// Adds plugbay's entry behind the others.
+/// Adds plugbay's entry after the others.
 pub(super) fn insert(text: &str, own: &Own<'_>) -> Result<String, EditError> {
     let key = [own.container.to_owned(), own.name.to_owned()];
     let text = remove(text, &key)?.unwrap_or_else(|| text.to_owned());
@@ -41,7 +42,7 @@ pub(super) fn remove(text: &str, key: &[String]) -> Result<Option<String>, EditE
     Ok(Some(splice::apply(text, splices)))
 }
 
-/// Removes plugbay's entry, and the container if [`insert`] made it.
+/// Removes plugbay's entry, and the container if [`insert`] created it.
 pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<String, EditError> {
     let key = [container.to_owned(), name.to_owned()];
     let Some(whole) = root(text)? else { return Ok(text.to_owned()) };
@@ -65,7 +66,7 @@ pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<Stri
     Ok(splice::apply(text, vec![(entry, String::new())]))
 }
 
-/// Puts the entry at these keys back as `original` has it.
+/// Restores the entry at these keys from `original`.
 pub(super) fn put_back(text: &str, original: &str, key: &[String]) -> Result<String, EditError> {
     let [container, name] = key else { return Ok(text.to_owned()) };
     let text = remove(text, key)?.unwrap_or_else(|| text.to_owned());
@@ -87,10 +88,10 @@ pub(super) fn put_back(text: &str, original: &str, key: &[String]) -> Result<Str
     add(&text, container, name, &Content::Members(&members))
 }
 
-/// An entry that is to be added.
+/// An entry to add.
 enum Content<'a> {
     Members(&'a Members),
-    /// As it was written, with the key and its indentation.
+    /// The original lines, with the key and its indentation.
     Lines {
         lines: &'a str,
         indent: &'a str,
@@ -105,7 +106,7 @@ impl Content<'_> {
         }
     }
 
-    /// The entry as lines without the last line break.
+    /// The entry as lines, without the last line break.
     fn block(&self, name: &str, indent: &str, newline: &str) -> String {
         let lines: Vec<String> = match self {
             Self::Members(members) => {
@@ -173,7 +174,8 @@ fn add(text: &str, container: &str, name: &str, content: &Content<'_>) -> Result
     }
 }
 
-/// Adds lines at the start of a line. At the end of a text without a last line break, the lines have none either.
+/// Adds lines at the start of a line. If they come at the end of a text without a last line break, they have
+/// none either.
 fn at(text: &str, place: usize, lines: &str) -> String {
     let newline = splice::newline(text);
     let above = &text[..place];
@@ -191,7 +193,7 @@ fn remove_own_flow(text: &str, root: &Mapping, servers: &Mapping, key: &[String;
     let around = braced(text, servers);
     let splices = match around.only(text) {
         None => around.remove(text, index, Comments::Hash),
-        // A blank behind the brace: the container is ours, within another pair of braces.
+        // A blank after the brace: the container is ours, inside another pair of braces.
         Some(only) if root.is_flow && only.before == " " && only.after == " " => {
             let whole = braced(text, root);
             match whole.only(text) {
@@ -204,12 +206,12 @@ fn remove_own_flow(text: &str, root: &Mapping, servers: &Mapping, key: &[String;
     splice::apply(text, splices)
 }
 
-/// The lines of an entry to be cut out.
+/// The lines of an entry to remove.
 fn lines(text: &str, mapping: &Mapping, index: usize) -> Result<Range<usize>, EditError> {
     Ok(to_line_break(text, lines_of(text, mapping, index)?))
 }
 
-/// The last lines of a text without a last line break take the one before them along.
+/// Extends lines at the end of a text without a last line break by the line break before them.
 fn to_line_break(text: &str, lines: Range<usize>) -> Range<usize> {
     if lines.end < text.len() || text.ends_with('\n') {
         return lines;
@@ -239,7 +241,7 @@ fn braced(text: &str, mapping: &Mapping) -> Braced {
     Braced { inside: mapping.range.start + 1..mapping.range.end - 1, members: members.collect() }
 }
 
-/// A string as a person would write it where that is safe, otherwise in quotes.
+/// A string without quotes if that is safe, otherwise in quotes.
 fn scalar(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '.');
     let is_word = matches!(

@@ -1,4 +1,4 @@
-//! Where the mappings of a YAML file are.
+//! The places of the mappings in a YAML file.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use crate::read::yaml;
 /// A mapping with its entries in the order of the file.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    /// Between braces.
+    /// Whether it is written between braces.
     pub(super) is_flow: bool,
-    /// With the braces; of no use for a block.
+    /// The range including the braces; meaningless for a block.
     pub(super) range: Range<usize>,
     pub(super) entries: Vec<MappingEntry>,
 }
@@ -26,7 +26,7 @@ pub(super) struct MappingEntry {
 
 #[derive(Debug)]
 pub(super) enum Node {
-    /// No value at all.
+    /// There is no value.
     Empty,
     /// A scalar or an alias.
     Scalar {
@@ -52,12 +52,12 @@ impl Mapping {
 }
 
 impl Node {
-    /// Where the text of this value ends; `None` if it has none.
+    /// The end of this value's text; `None` if it has no text.
     pub(super) fn end(&self, text: &str) -> Option<usize> {
         match self {
             Self::Empty => None,
             Self::Scalar { range, is_block: false } => Some(range.end),
-            // The parser lets it reach up to the next token.
+            // For the parser it extends to the next token.
             Self::Scalar { range, .. } => {
                 let last_break = text[range.clone()].rfind('\n');
                 Some(
@@ -77,7 +77,7 @@ impl Node {
     }
 }
 
-/// The mapping that the file is; `None` for a file without any value.
+/// The mapping at the root of the file; `None` for a file without any value.
 pub(super) fn root(text: &str) -> Result<Option<Mapping>, EditError> {
     let mut events = Vec::new();
     for event in Parser::new_from_str(text) {
@@ -104,7 +104,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next value; `None` where a collection or the document ends.
+    /// The next value; `None` at the end of a collection or of the document.
     fn node(&mut self) -> Result<Option<Node>, EditError> {
         while let Some((event, span)) = self.events.next() {
             let range = bytes(&span)?;
@@ -161,7 +161,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The end of the next event that is no comment.
+    /// The end of the next event that is not a comment.
     fn peek_end(&self) -> usize {
         let next = self.next_node();
         next.and_then(|(_, span)| span.byte_range()).map_or(0, |range| range.end)

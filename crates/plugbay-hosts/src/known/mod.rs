@@ -1,4 +1,4 @@
-//! The hosts whose files are known: data, not code, because every host differs and all of them change.
+//! The known hosts and their files: data instead of code, because every host differs and all of them change.
 
 mod place;
 mod template;
@@ -18,22 +18,23 @@ pub(crate) use template::Members;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Host {
-    /// What users write on the command line, such as `claude-code`.
+    /// The id for the command line, such as `claude-code`.
     pub id: String,
-    /// What users read, such as `Claude Code`.
+    /// The name for users, such as `Claude Code`.
     pub name: String,
     pub format: Format,
     /// The key of the table of servers, such as `mcpServers`.
     pub container: String,
-    /// The key of a table of projects that have a container each.
+    /// The key of a table of projects, each with its own container.
     #[serde(default)]
     pub projects: Option<String>,
-    /// An entry in this host's dialect, with `{command}`, `{args}`, `{commandLine}`, `{env}` and `{name}` to fill in.
+    /// An entry in this host's dialect, with placeholders `{command}`, `{args}`, `{commandLine}`, `{env}` and
+    /// `{name}`.
     entry: Map<String, Value>,
     /// The variable forms that the host expands by itself.
     #[serde(default)]
     pub expands: Vec<Form>,
-    /// What a bare `timeout` in an entry means.
+    /// The meaning of a bare `timeout` in an entry.
     #[serde(default)]
     pub timeout: Option<Timeout>,
     files: place::Patterns,
@@ -43,12 +44,12 @@ pub struct Host {
     /// The syntax of these rules.
     #[serde(default)]
     pub rules: Option<RuleSyntax>,
-    /// The keys of a list of the only servers that the host starts, for users who have written one.
+    /// The keys of a list of the only servers that the host may start, for users who have such a list.
     #[serde(default)]
     pub allowed: Vec<String>,
     /// Files and folders that show that the host is installed.
     signs: Vec<String>,
-    /// What the user does so that the host notices a changed file, as an order: "start a new session of …".
+    /// How the user makes the host notice a changed file, as an instruction: "start a new session of …".
     pub restart: String,
     /// The host's own command for changing its file, for a host that may write the file itself at any time.
     #[serde(default)]
@@ -65,7 +66,7 @@ pub enum Format {
     Yaml,
 }
 
-/// A way to write a variable.
+/// A form of variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Form {
@@ -83,14 +84,14 @@ pub enum Form {
     Input,
 }
 
-/// What `timeout` in an entry means.
+/// The meaning of `timeout` in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Timeout {
     pub unit: Unit,
     #[serde(default)]
     pub of: Phase,
-    /// The value that the host uses, or writes, where the user has not chosen any.
+    /// The value that the host uses, or writes, if the user has not chosen one.
     #[serde(default)]
     pub default: Option<u64>,
 }
@@ -110,7 +111,7 @@ pub enum Phase {
     Start,
 }
 
-/// How a host writes permission rules for tools.
+/// A host's syntax of permission rules for tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleSyntax {
@@ -141,7 +142,7 @@ pub fn by_id(id: &str) -> Option<&'static Host> {
     all().iter().find(|host| host.id.eq_ignore_ascii_case(id))
 }
 
-/// The environment variables by which hosts move their folders, for [`Places::overrides`].
+/// The environment variables that move hosts' folders, for [`Places::overrides`].
 pub fn variables() -> Vec<&'static str> {
     let patterns = all().iter().flat_map(|host| {
         host.files.iter().chain(host.permissions.iter()).chain(&host.signs).map(String::as_str)
@@ -163,7 +164,8 @@ impl Host {
         place::files(self, &self.permissions, places)
     }
 
-    /// The user's file that plugbay is wired in: the first that exists, or the one that the host would create.
+    /// The user's file that gets plugbay's entry: the first that exists, or the one that the host would
+    /// create.
     pub fn user_file(&'static self, places: &Places, exists: &dyn Fn(&Path) -> bool) -> Option<HostFile> {
         let files = self.files(places);
         let mut files = files.into_iter().filter(|file| file.scope == Scope::User);
@@ -179,14 +181,14 @@ impl Host {
         self.signs.iter().filter_map(|sign| places.resolve(sign)).any(|path| exists(&path))
     }
 
-    /// Whether a file of this path is one of the host's, in whatever home folder or project it is.
+    /// Whether this path is one of the host's files, in any home folder or project.
     pub fn owns(&self, path: &Path) -> bool {
         let user = self.files.iter().map(|pattern| place::tail(pattern));
         let project = self.files.project().iter().map(PathBuf::from);
         user.chain(project).any(|tail| path.ends_with(tail))
     }
 
-    /// Whether the host replaces a variable of this form itself.
+    /// Whether the host itself replaces variables of this form.
     pub fn expands(&self, form: Form) -> bool {
         self.expands.contains(&form)
     }

@@ -1,4 +1,4 @@
-//! Where hosts keep their files on this machine.
+//! The places of hosts' files on this machine.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::Host;
 
-/// The folders that hosts' files are looked for in.
+/// The folders in which hosts' files are searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     pub home: PathBuf,
@@ -37,23 +37,24 @@ pub struct HostFile {
     pub path: PathBuf,
 }
 
-/// For whom a file counts.
+/// The users or projects that a file applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     User,
     Project,
 }
 
-/// Paths with `~`, `${config}`, `${data}` or `${VARIABLE:-default}` in front; those of a project are relative to it.
+/// Paths that begin with `~`, `${config}`, `${data}` or `${VARIABLE:-default}`; paths for a project are
+/// relative to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Patterns {
     #[serde(default)]
     user: Vec<String>,
-    /// Instead of `user` on macOS.
+    /// Replaces `user` on macOS.
     #[serde(default)]
     macos: Option<Vec<String>>,
-    /// Instead of `user` on Windows.
+    /// Replaces `user` on Windows.
     #[serde(default)]
     windows: Option<Vec<String>>,
     #[serde(default)]
@@ -61,14 +62,14 @@ pub(super) struct Patterns {
 }
 
 impl Places {
-    /// The places of a user whose home folder this is, on the platform that plugbay runs on.
+    /// The places of the user with this home folder, on the current platform.
     pub fn new(home: impl Into<PathBuf>) -> Self {
         let home = home.into();
         let config = home.join(".config");
         Self { home, config, project: None, platform: Platform::CURRENT, overrides: BTreeMap::new() }
     }
 
-    /// The folder of programs' own data: where Electron programs keep their settings.
+    /// The folder for programs' data, in which Electron programs keep their settings.
     pub fn data(&self) -> PathBuf {
         match self.platform {
             Platform::Linux => self.config.clone(),
@@ -80,7 +81,7 @@ impl Places {
         }
     }
 
-    /// The path that a pattern of the user means.
+    /// The path that a user pattern stands for.
     pub(super) fn resolve(&self, pattern: &str) -> Option<PathBuf> {
         if let Some(rest) = pattern.strip_prefix('~') {
             return Some(below(&self.home, rest));
@@ -138,7 +139,7 @@ pub(super) fn files(host: &'static Host, patterns: &Patterns, places: &Places) -
     files
 }
 
-/// The environment variable that a pattern begins with.
+/// The environment variable at the beginning of a pattern.
 pub(super) fn override_of(pattern: &str) -> Option<&str> {
     let (reference, _) = pattern.strip_prefix("${")?.split_once('}')?;
     reference.split_once(":-").map(|(variable, _)| variable)

@@ -5,11 +5,11 @@ use serde_json::Value;
 use super::{Host, OwnCommand};
 use crate::edit::OwnEntry;
 
-/// An object with its members in the order in which they are written.
+/// An object whose members keep the order in which they are written.
 pub(crate) type Members = Vec<(String, Value)>;
 
 impl Host {
-    /// plugbay's entry as this host writes it.
+    /// plugbay's entry in this host's form.
     pub(crate) fn own_members(&self, own: &OwnEntry) -> Members {
         let filled = self.entry_order().filter_map(|key| {
             let value = fill(&self.entry[key], own)?;
@@ -46,7 +46,7 @@ impl OwnCommand {
     }
 }
 
-/// A value of the template filled in; `None` for a member that would be empty.
+/// A value of the template with its placeholders replaced; `None` for a member that would be empty.
 fn fill(template: &Value, own: &OwnEntry) -> Option<Value> {
     let strings = |items: &[String]| Value::from(items.to_vec());
     match template.as_str() {

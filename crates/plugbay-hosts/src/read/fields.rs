@@ -1,4 +1,4 @@
-//! One entry of a host's file: the fields of all dialects, as hosts write them.
+//! One entry of a host's file: the fields of all dialects.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     known::{Host, Phase, Unit},
 };
 
-/// Why an entry is not taken over.
+/// The reason why an entry is not taken over.
 type Rejection = (ProblemKind, String);
 
 /// The server that a value describes.
@@ -44,7 +44,7 @@ fn broken(reason: impl Into<String>) -> Rejection {
     (ProblemKind::Broken, reason.into())
 }
 
-/// Why only the host can run this entry.
+/// The reason why only the host can run this entry.
 fn host_own(fields: &Map<String, Value>) -> Option<String> {
     let text = |key: &str| fields.get(key).and_then(Value::as_str);
     match (text("type"), text("source")) {
@@ -78,7 +78,7 @@ fn inputs(file: &Tree) -> Vec<(String, String)> {
 
 struct Fields<'a> {
     values: &'a Map<String, Value>,
-    /// The same, with the text of the file for numbers and flags.
+    /// The same fields, with numbers and flags as the text in the file.
     texts: &'a Map<String, Value>,
     names: Translator<'a>,
 }
@@ -100,7 +100,7 @@ impl Fields<'_> {
     fn process(&mut self, command: &Value) -> Result<Launch, Rejection> {
         let mut line = match command {
             Value::String(program) => vec![self.names.translate(program)],
-            // Older versions of Zed.
+            // The form of older versions of Zed.
             Value::Object(command) => return self.nested(command),
             list => self.strings("command", list)?,
         };
@@ -168,7 +168,7 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// Settings that belong to the host and do not move with the entry.
+    /// Notes settings that belong to the host and do not move with the entry.
     fn note_what_stays(&mut self) {
         let is_set = |key: &&str| match self.values.get(*key) {
             None | Some(Value::Null | Value::Bool(false)) => false,
@@ -211,7 +211,7 @@ impl Fields<'_> {
         entry.call_milliseconds = number("tool_timeout_sec").map(|seconds| whole(seconds * 1000.0));
         let Some(value) = number("timeout") else { return };
         let Some(timeout) = host.and_then(|host| host.timeout) else {
-            // As in plugbay's own file: seconds if it could not be milliseconds.
+            // As in plugbay's own file: a value too small for milliseconds means seconds.
             let milliseconds = if value < 1000.0 { value * 1000.0 } else { value };
             entry.call_milliseconds = entry.call_milliseconds.or(Some(whole(milliseconds)));
             return;
@@ -226,7 +226,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The first of the keys that is there and not null.
+    /// The first of the keys that exists and is not null.
     fn first<'k>(&self, keys: &[&'k str]) -> Option<(&'k str, &Value)> {
         keys.iter().find_map(|key| Some((*key, self.texts.get(*key).filter(|value| !value.is_null())?)))
     }
@@ -265,7 +265,7 @@ impl Fields<'_> {
         map.iter().map(|(name, value)| Ok((name.clone(), self.scalar(key, value)?))).collect()
     }
 
-    /// Numbers and flags are what a user meant as text.
+    /// A value as text: with a number or flag, the user meant its text.
     fn scalar(&mut self, key: &str, value: &Value) -> Result<String, Rejection> {
         match value {
             Value::String(text) => Ok(self.names.translate(text)),
@@ -276,7 +276,7 @@ impl Fields<'_> {
     }
 }
 
-/// A figure of a file as a whole number; a host's file may say `1e99`.
+/// A number in a file as a whole number; a host's file may contain `1e99`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(number: f64) -> u64 {
     number.clamp(0.0, 1e15) as u64

@@ -1,10 +1,10 @@
-//! Where the credentials for a server behind a URL come from, in plugbay's form.
+//! The source of the credentials for a server behind a URL, in plugbay's form.
 
 use serde_json::{Map, Value};
 
 use super::variables::Translator;
 
-/// plugbay's keys, each with the spellings of hosts.
+/// plugbay's keys, each with the hosts' spellings.
 const KEYS: [(&str, &[&str]); 8] = [
     ("clientId", &["clientId", "client_id", "CLIENT_ID"]),
     ("clientSecret", &["clientSecret", "client_secret", "CLIENT_SECRET"]),
@@ -29,7 +29,7 @@ pub(super) fn members(fields: &Map<String, Value>, names: &mut Translator<'_>) -
     if let (Value::Object(login), Some(scopes)) = (&mut oauth, set(&["scopes", "oauthScopes"])) {
         login.entry("scopes").or_insert_with(|| words(scopes));
     }
-    // No settings: plugbay logs in if the server asks for it.
+    // An empty object sets nothing: plugbay logs in if the server asks for it.
     if oauth != Value::Object(Map::new()) {
         members.insert("oauth".to_owned(), oauth);
     }
@@ -67,7 +67,8 @@ fn words(scopes: &Value) -> Value {
     }
 }
 
-/// Claude Code runs this line with a shell; where that makes no difference, plugbay runs the program itself.
+/// A command for headers. Claude Code runs the line in a shell; if that makes no difference, plugbay runs the
+/// program itself.
 fn command(line: &str, names: &mut Translator<'_>) -> Value {
     let line = names.translate(line);
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+, ${}".contains(c);
@@ -85,7 +86,7 @@ fn command(line: &str, names: &mut Translator<'_>) -> Value {
     ["sh", "-c", &line].into_iter().collect()
 }
 
-/// Whether a `$` stands for anything but `${VAR}`.
+/// Whether a `$` is used for anything but `${VAR}`.
 fn bare_variable(line: &str) -> bool {
     line.split('$').skip(1).any(|rest| !rest.starts_with('{'))
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 use tree::Tree;
 
-/// The servers of a file, and the entries that are none.
+/// The servers of a file, and the entries that cannot be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
     pub found: Vec<Found>,
@@ -24,11 +24,11 @@ pub struct Reading {
 /// A server in a host's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The server under the name that the host has for it, which may be no valid name in plugbay.
+    /// The server with the host's name for it, which may be invalid in plugbay.
     pub entry: Entry,
     /// The keys from the root of the file to the entry.
     pub key: Vec<String>,
-    /// The folder of the project that the entry is for, where a user's file has entries for projects.
+    /// The folder of the project that the entry is for, if a user's file has entries for projects.
     pub project: Option<String>,
 }
 
@@ -38,19 +38,19 @@ pub struct Problem {
     pub name: String,
     pub key: Vec<String>,
     pub kind: ProblemKind,
-    /// Words that complete "`NAME` …".
+    /// A text that completes "`NAME` …".
     pub reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
-    /// The entry is wrong; the host could not use it either, or uses less than it says.
+    /// The entry is invalid: the host could not use it either, or uses less of it than it says.
     Broken,
     /// The entry belongs to the host: an extension or a built-in server that only the host can run.
     HostOwn,
 }
 
-/// Why a whole file cannot be read.
+/// The reason why a whole file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     #[error("this is not {format}: {message}")]
@@ -83,7 +83,8 @@ pub fn read(host: &Host, text: &str) -> Result<Reading, ReadError> {
     Ok(reading)
 }
 
-/// The servers of any file, for `import FILE`: as its host reads it if the path is a known one, otherwise by its shape.
+/// The servers of any file, for `import FILE`: read as by its host if the path is known, otherwise according
+/// to its shape.
 pub fn read_any(path: &Path, text: &str) -> Result<Reading, ReadError> {
     if let Some(host) = known::all().iter().find(|host| host.owns(path)) {
         return read(host, text);
@@ -91,11 +92,11 @@ pub fn read_any(path: &Path, text: &str) -> Result<Reading, ReadError> {
     let (format, tree) = parse_any(path, text)?;
     let mut reading = Reading::default();
     let mut is_known = false;
-    // Beside `mcpServers`, `mcp` is a table of settings.
+    // Next to `mcpServers`, `mcp` is a table of settings.
     let is_container = |key: &&str| tree.get(key).is_some() && (*key != "mcp" || tree.get(SHARED).is_none());
     for container in CONTAINERS.into_iter().filter(is_container) {
         is_known = true;
-        // Many hosts, and many dialects, say `mcpServers`.
+        // Many hosts with different dialects use `mcpServers`.
         let speaks = |host: &&Host| host.container == container && host.format == format;
         let host = known::all().iter().find(speaks).filter(|_| container != SHARED);
         let place = Place { host, tree: &tree, above: &[], project: None };
@@ -107,14 +108,14 @@ pub fn read_any(path: &Path, text: &str) -> Result<Reading, ReadError> {
     Ok(reading)
 }
 
-/// Every key that some host has its servers under.
+/// Every key under which some host has its servers.
 const CONTAINERS: [&str; 7] =
     [SHARED, "servers", "mcp", "mcp_servers", "context_servers", "extensions", "amp.mcpServers"];
 
-/// The key of most hosts.
+/// The key that most hosts use.
 const SHARED: &str = "mcpServers";
 
-/// Where a container is.
+/// The place of a container.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     host: Option<&'a Host>,
@@ -159,7 +160,7 @@ fn read_entry(name: &str, value: &Tree, key: Vec<String>, place: Place<'_>, read
     }
 }
 
-/// A file without a container: one server, or a table of servers and nothing else.
+/// Reads a file without a container: one server, or only a table of servers.
 fn read_bare(tree: &Tree, path: &Path, reading: &mut Reading) -> Result<(), ReadError> {
     let place = Place { host: None, tree, above: &[], project: None };
     let members = tree.members().ok_or(ReadError::NoServers)?;
@@ -180,7 +181,7 @@ fn read_bare(tree: &Tree, path: &Path, reading: &mut Reading) -> Result<(), Read
     Ok(())
 }
 
-/// The format by the file's extension; without a known one, the first format that gives a table.
+/// The format by the file's extension; if that is unknown, the first format that gives a table.
 fn parse_any(path: &Path, text: &str) -> Result<(Format, Tree), ReadError> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let formats: &[Format] = match extension.to_ascii_lowercase().as_str() {

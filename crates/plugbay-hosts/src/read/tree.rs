@@ -7,13 +7,13 @@ use toml_edit::{Document, Item, TableLike, TomlError, Value as TomlValue};
 use super::{ReadError, yaml};
 use crate::known::Format;
 
-/// A value of a host's file. Members keep their order, and a key that occurs twice is there twice.
+/// A value in a host's file. Members keep their order, and a repeated key occurs twice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Tree {
     Object(Vec<(String, Tree)>),
     Array(Vec<Tree>),
     Leaf(Value),
-    /// A number, flag or time with the text that the file has for it: a user who leaves out quotes may mean the text.
+    /// A number, flag or time with its text in the file: a user who omits quotes may mean the text.
     Written {
         value: Value,
         text: String,
@@ -45,7 +45,7 @@ impl Tree {
         }
     }
 
-    /// The member of this key; the last one, as hosts see it, if there are several.
+    /// The member with this key; if there are several, the last one, as for hosts.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.members()?.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
     }
@@ -67,7 +67,7 @@ impl Tree {
         }
     }
 
-    /// How many values this is.
+    /// The number of values in this tree.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Object(members) => 1 + members.iter().map(|(_, value)| value.size()).sum::<usize>(),
@@ -119,7 +119,7 @@ fn toml(text: &str) -> Result<Tree, ReadError> {
     Ok(toml_table(text, document.as_table()))
 }
 
-/// What the parser rejects and where, without the text of the file: it may hold secrets.
+/// The parser's error and its place, without the text of the file, which may hold secrets.
 pub(crate) fn toml_reason(text: &str, error: &TomlError) -> String {
     let Some(place) = error.span().and_then(|span| text.get(..span.start)) else {
         return error.message().to_owned();

@@ -1,11 +1,11 @@
-//! Variables in a host's own form, translated into `${VAR}` and `${VAR:-default}`.
+//! Translates variables from a host's own form into `${VAR}` and `${VAR:-default}`.
 
 use crate::known::{Form, Host};
 
-/// Translates the strings of one entry and collects what the user should know.
+/// Translates the strings of one entry, and collects notes for the user.
 pub(super) struct Translator<'a> {
     pub(super) host: Option<&'a Host>,
-    /// What the file says about its inputs: id and description.
+    /// The inputs described in the file: id and description.
     pub(super) inputs: Vec<(String, String)>,
     pub(super) notes: Vec<String>,
 }
@@ -24,7 +24,8 @@ impl Translator<'_> {
         out
     }
 
-    /// Translates what stands at the start of `rest`, which begins with `$` or `{`; returns the text after it.
+    /// Translates the reference at the start of `rest`, which begins with `$` or `{`; returns the text after
+    /// it.
     fn reference<'t>(&mut self, rest: &'t str, out: &mut String) -> &'t str {
         if let Some((body, after)) = braced(rest, "${") {
             out.push_str(&self.in_braces(body));
@@ -63,7 +64,7 @@ impl Translator<'_> {
         }
         match body {
             "userHome" => "${HOME}".to_owned(),
-            // plugbay knows these itself.
+            // plugbay itself supports these.
             "workspaceFolder" | "CLAUDE_PLUGIN_ROOT" => format!("${{{body}}}"),
             _ => {
                 let name = without_default(body);
@@ -94,7 +95,7 @@ impl Translator<'_> {
         reference(&name)
     }
 
-    /// `{env:VAR}` and `{file:PATH}`, where the host knows them.
+    /// `{env:VAR}` and `{file:PATH}`, if the host supports them.
     fn curly<'t>(&self, rest: &'t str) -> Option<(&'t str, &'t str)> {
         self.host.filter(|host| host.expands(Form::CurlyEnv))?;
         let (body, after) = braced(rest, "{")?;
@@ -102,7 +103,7 @@ impl Translator<'_> {
         matches!(kind, "env" | "file").then_some((body, after))
     }
 
-    /// The name in `$VAR`, where the host knows that form.
+    /// The name in `$VAR`, if the host supports that form.
     fn bare<'t>(&self, rest: &'t str) -> Option<&'t str> {
         self.host.filter(|host| host.expands(Form::Bare))?;
         let after = rest.strip_prefix('$')?;
@@ -117,7 +118,7 @@ impl Translator<'_> {
     }
 }
 
-/// A host that knows `${VAR}` is not worth a note about its default.
+/// Whether the host expands the form. If it supports `${VAR}`, a default is not worth a note.
 fn is_expanded_by(host: &Host, form: Form) -> bool {
     host.expands(form) || (form == Form::Default && host.expands(Form::Braces))
 }

@@ -1,4 +1,4 @@
-//! YAML as a tree. Plain scalars keep the text that the file has for them.
+//! Parses YAML into a tree. Plain scalars keep their text in the file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{ReadError, tree::Tree};
 
-/// More values than any host's file has. Aliases of aliases could make far more of them.
+/// Limit of values: more than any host's file has. Aliases of aliases could create far more.
 const MOST_VALUES: usize = 1_000_000;
 
 /// The file as a tree; a file without any value is an empty table.
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Tree, ReadError> {
     Ok(root.filter(|root| *root != Tree::Leaf(Value::Null)).unwrap_or(Tree::Object(Vec::new())))
 }
 
-/// What the parser rejects and where, without the text of the file: it may hold secrets.
+/// The parser's error and its place, without the text of the file, which may hold secrets.
 pub(crate) fn reason(error: &ScanError) -> String {
     at(error.marker(), &error.info())
 }
@@ -47,9 +47,9 @@ fn problem(place: &Marker, reason: &str) -> ReadError {
 struct Reader<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> {
     events: P,
     anchors: HashMap<usize, Tree>,
-    /// How many values there are so far.
+    /// The number of values so far.
     values: usize,
-    /// Where the last event began.
+    /// The start of the last event.
     place: Marker,
 }
 
@@ -63,7 +63,7 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
         Ok(event)
     }
 
-    /// The next value; `None` where a collection or the document ends.
+    /// The next value; `None` at the end of a collection or of the document.
     fn value(&mut self) -> Result<Option<Tree>, ReadError> {
         while let Some((event, span)) = self.next()? {
             let (tree, anchor) = match event {
@@ -103,7 +103,7 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
         let mut merged = Vec::new();
         while let Some(key) = self.value()? {
             if matches!(key, Tree::Array(_) | Tree::Object(_)) {
-                // As text it would double with each level: one more pair of quotes to escape.
+                // Converted to text, it would double with each level, because each adds quotes to escape.
                 return Err(problem(&self.place, "a key must be a text"));
             }
             let name = key.to_text();
@@ -142,7 +142,7 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
     }
 }
 
-/// A scalar without quotes, as YAML 1.2 reads it: `yes`, `off` and `1_000` are text.
+/// A scalar without quotes, by YAML 1.2: `yes`, `off` and `1_000` are text.
 fn plain(text: String) -> Tree {
     let value = match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => return Tree::Leaf(Value::Null),

@@ -1,4 +1,4 @@
-//! One pair of entries in the dialect of every host, and files that are wrong.
+//! A pair of entries in the dialect of every host, and malformed files.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -24,7 +24,7 @@ fn process() -> OwnEntry {
 
 /// A file of the host with a process and a server behind a URL.
 fn file(host: &Host) -> String {
-    // The dialect for a process is the one that plugbay writes for itself.
+    // For a process, the dialect is the one in which plugbay writes its own entry.
     let text = wire(host, "", &process(), &[]).unwrap();
     let (kind, url) = match host.id.as_str() {
         "windsurf" | "antigravity" => ("http", "serverUrl"),

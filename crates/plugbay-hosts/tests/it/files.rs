@@ -1,4 +1,5 @@
-//! Generated files: every choice of layout comes from a list of random bytes, so that a failing file shrinks.
+//! Generated files: all choices of layout come from a list of random bytes, so that a failing file can be
+//! shrunk.
 
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub struct Dice<'a> {
     text: String,
     newline: &'static str,
     comments: Vec<String>,
-    /// Within an entry.
+    /// Whether the position is inside an entry.
     inside: bool,
     marks: usize,
 }

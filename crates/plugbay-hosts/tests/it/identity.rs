@@ -1,4 +1,4 @@
-//! `wire` and `unwire` over generated files: what is undone is the same text, and what is done is nothing else.
+//! `wire` and `unwire` on generated files: undoing restores the same text, and edits change nothing else.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn entries(found: &[Found]) -> BTreeMap<Vec<String>, Entry> {
     found.iter().map(|found| (found.key.clone(), found.entry.clone())).collect()
 }
 
-/// A third of the bytes chooses which entries move.
+/// A third of the random bytes chooses which entries move.
 fn moved(found: &[Found], choice: u8) -> Vec<Found> {
     let chosen = found.iter().enumerate().filter(|(index, _)| choice >> (index % 8) & 1 == 1);
     chosen.map(|(_, found)| found.clone()).collect()
@@ -57,7 +57,7 @@ fn check(host: &Host, file: &Generated, choice: u8) {
     assert_eq!(after, expected, "in\n{result}");
 }
 
-/// Later edits of the user, in each format.
+/// Checks later edits by the user, in each format.
 fn check_edited(host: &Host, file: &Generated, choice: u8, edit: impl Fn(&str) -> String) {
     let before = read(host, &file.text).unwrap();
     let wired = wire(host, &file.text, &own(), &moved(&before.found, choice)).unwrap();

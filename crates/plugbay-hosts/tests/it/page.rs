@@ -1,4 +1,4 @@
-//! The page about hosts says what the code does.
+//! The documentation page about hosts must agree with the code.
 
 use std::path::PathBuf;
 

@@ -1,14 +1,14 @@
-//! Scripts: JavaScript by `QuickJS`, in conversation with the parent.
+//! Scripts: JavaScript run by `QuickJS`, in a conversation with the parent.
 //!
-//! - [`source`]: what is compiled instead of the author's text, and the way back to its lines.
+//! - [`source`]: the text that is compiled instead of the author's, and the way back to its lines.
 //! - [`mod@reach`]: the tools that a script names.
 //! - [`conversation`]: calls and text out, answers in, and the limits of both.
 //! - [`engine`]: the interpreter, which is made before there is a script.
 //! - [`script`]: a script in it, with the loop of its answers.
-//! - [`complaint`]: exceptions as the author reads them.
+//! - [`complaint`]: exceptions in a form for the author.
 //!
-//! A run depends on nothing but the script, its input, the seed, the time that it was told and the order of the answers:
-//! the gateway repeats a run that was stopped, and it must make the same calls.
+//! A run depends only on the script, its input, the seed, the given time and the order of the answers: the
+//! gateway repeats a run that was stopped, and it must make the same calls.
 
 mod complaint;
 mod conversation;

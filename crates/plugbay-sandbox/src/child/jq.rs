@@ -1,4 +1,5 @@
-//! jq, by jaq: compiles a filter with the functions that need nothing from outside, and runs it on one value.
+//! jq, implemented by jaq: compiles a filter with the functions that need nothing from outside, and runs it
+//! on one value.
 
 mod complaint;
 mod functions;
@@ -24,10 +25,10 @@ use crate::protocol::Failed;
 
 type Data = JustLut<Val>;
 
-/// Functions that jaq lacks, or has otherwise than jq.
+/// Functions that jaq lacks, or that differ from jq's.
 const PRELUDE: &str = include_str!("jq/prelude.jq");
 
-/// Bytes of a message. A filter's error may hold a value of any size.
+/// Limit of a message, in bytes. A filter's error may contain a value of any size.
 const MESSAGE: usize = 500;
 
 /// Everything that filters may call.
@@ -40,12 +41,12 @@ impl Library {
     pub(super) fn load() -> Self {
         let definitions = all_definitions().filter(|def| functions::is_allowed(def.name));
         let natives = all_natives().filter(|(name, ..)| functions::is_allowed(name));
-        // Ours come last: of two with one name, the later one counts.
+        // Ours come last: of two functions with the same name, the later one counts.
         let ours = load::parse(PRELUDE, |parser| parser.defs()).unwrap_or_default();
         Self { definitions: definitions.chain(ours).collect(), natives: natives.collect() }
     }
 
-    /// Writes the values that the filter makes of the input.
+    /// Writes the values that the filter makes from the input.
     pub(super) fn run<W: Write>(
         self,
         filter: &str,
@@ -65,7 +66,7 @@ impl Library {
                 Err(Unwritten::Stop(Stop::Counted | Stop::Io)) => break,
                 Err(Unwritten::Failed(failed)) => return Err(failed),
             }
-            // A value that nests deep would overflow the stack while it is dropped.
+            // Dropping a deeply nested value would overflow the stack.
             std::mem::forget(value);
         }
         Ok(())
@@ -100,11 +101,11 @@ fn all_natives() -> impl Iterator<Item = Fun<Data>> {
     jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs())
 }
 
-/// The beginning of a message, without making the rest of it.
+/// The beginning of a message; the rest is never produced.
 fn shortened(message: &impl fmt::Display) -> String {
     let mut short = Short { text: String::new() };
     let is_whole = write!(short, "{message}").is_ok();
-    // A string that was raised is shown as it is; jaq would show its JSON.
+    // An error that is a string is shown as it is; jq would show its JSON.
     if is_whole && let Ok(Val::TStr(text)) = read::parse_single(short.text.as_bytes()) {
         return String::from_utf8_lossy(&text).into_owned();
     }
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(Library::load().compiled(".").err(), None, "and each of its functions is there");
     }
 
-    /// A new version of jaq may bring a function that reaches outside: somebody must have looked at it.
+    /// A new version of jaq may have a function that reaches outside: somebody must have checked it.
     #[test]
     fn every_function_of_jaq_is_allowed_or_left_out_on_purpose() {
         let ours = load::parse(PRELUDE, |parser| parser.defs()).unwrap();

@@ -1,7 +1,7 @@
-//! Values of jaq as JSON text.
+//! Writes values of jaq as JSON text.
 //!
-//! jaq prints a superset of JSON. Readers of ours take JSON only, so values that JSON lacks become what jq makes of
-//! them: `null` for NaN, the largest number for infinity, U+FFFD for bytes that are no text.
+//! jq prints a superset of JSON. Our readers accept only JSON, so values that JSON lacks are replaced as in
+//! jq: `null` for NaN, the largest number for infinity, U+FFFD for bytes that are not text.
 
 use std::io::Write;
 
@@ -10,10 +10,10 @@ use jaq_json::{Num, Val};
 use super::output::{Output, Stop};
 use crate::protocol::Failed;
 
-/// Values that nest deeper are not written, as in jq.
+/// Limit of nesting in written values, as in jq.
 const DEPTH: usize = 10_000;
 
-/// Why a value was not written to its end.
+/// The reason why a value was not written completely.
 #[derive(Debug)]
 pub(super) enum Unwritten {
     Stop(Stop),
@@ -78,7 +78,7 @@ fn bad_key(key: &Val) -> Failed {
     Failed::Runtime(format!("the keys of an object must be strings, not {kind}: write (… | tostring)"))
 }
 
-/// Integers and numbers that the filter did not compute with keep their digits.
+/// The text of a number. Integers, and numbers that the filter did not compute with, keep their digits.
 fn number_text(number: &Num) -> String {
     match number {
         Num::Dec(text) if is_json(text) => text.to_string(),
@@ -88,7 +88,7 @@ fn number_text(number: &Num) -> String {
     }
 }
 
-/// Up to this size, jq writes whole numbers without an exponent.
+/// Up to this number, jq writes whole numbers without an exponent.
 const PLAIN: f64 = 1e17;
 
 fn float_text(float: f64) -> String {
@@ -103,7 +103,7 @@ fn float_text(float: f64) -> String {
     }
 }
 
-/// Whether the text is a number as JSON writes it; jaq also reads `.5`, `+1.0` and `007.5`.
+/// Whether the text is a number in JSON's syntax; jaq also reads `.5`, `+1.0` and `007.5`.
 fn is_json(number: &str) -> bool {
     let digits = number.strip_prefix('-').unwrap_or(number);
     let whole = digits.split(['.', 'e', 'E']).next().unwrap_or_default();

@@ -1,15 +1,15 @@
-//! The output of a job: sent up to its limit, then only counted.
+//! The output of a job: sent up to its limit, and only counted above it.
 
 use std::io::{self, Write};
 
 use crate::protocol::{Done, FRAME, Frame};
 
-/// Output beyond the limit is counted up to this many times the limit, so that the parent can tell its size.
+/// Output above the limit is counted up to this many times the limit, so that the parent can report its size.
 const COUNTED_TIMES: u64 = 16;
-/// And at most this much beyond the limit.
+/// And at most this much above the limit.
 const COUNTED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Why no more output is made.
+/// The reason why no more output is made.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// Enough was counted.
@@ -25,7 +25,7 @@ pub(super) struct Output<W> {
     limit: u64,
     /// Bytes of output so far, sent or not.
     bytes: u64,
-    /// Values that were sent whole.
+    /// Number of values that were sent completely.
     values: u64,
     ended: bool,
 }

@@ -1,21 +1,21 @@
-//! Why a script has no result.
+//! The reasons why a script has no result.
 
 use std::time::Duration;
 
 use super::CODE;
 
-/// Why a script has no result. Each text is for the model that wrote the script.
+/// The reason why a script has no result. Each text is for the model that wrote the script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodeFailure {
-    /// With line and column in the author's code, and that line.
+    /// The error with line and column in the author's code, and that line.
     #[error("the script does not parse: {0}")]
     Syntax(String),
-    /// An exception that nobody caught.
+    /// An uncaught exception.
     #[error("the script failed: {message}")]
     Thrown {
         /// Its name and message, and the lines of the author's code that led to it.
         message: String,
-        /// The call whose `ToolError` it is.
+        /// The call that caused its `ToolError`.
         call: Option<u32>,
     },
     #[error(
@@ -33,10 +33,10 @@ pub enum CodeFailure {
     OutputTooLarge(usize),
     #[error("the script makes more than {0} calls; make fewer per run")]
     TooManyCalls(u32),
-    /// The result holds what JSON cannot carry: its path and kind.
+    /// The result contains something that JSON cannot represent; with its path and kind.
     #[error("the script's result is not JSON: {0}")]
     NotJson(String),
-    /// No call is under way, and the script still waits.
+    /// No call is in flight, but the script still waits.
     #[error(
         "the script waits for a promise that nothing will ever settle; each `new Promise` must call its `resolve`"
     )]
@@ -45,16 +45,16 @@ pub enum CodeFailure {
     TooLong,
     #[error("too many scripts are running, and none of them ended in time; try again")]
     Busy,
-    /// The child ended in a way that no script should bring about.
+    /// The child ended in a way that no script should be able to cause.
     #[error("the process of the script ended: {0}")]
     Died(String),
-    /// The program cannot be started, or is not ours any more.
+    /// The program cannot be started, or is no longer ours.
     #[error("scripts cannot run here: {0}")]
     Unavailable(String),
 }
 
 impl CodeFailure {
-    /// Whether another script would help, as opposed to another moment or machine.
+    /// Whether another script would help, rather than another time or machine.
     pub fn is_about_the_script(&self) -> bool {
         !matches!(self, Self::Busy | Self::Died(_) | Self::Unavailable(_))
     }

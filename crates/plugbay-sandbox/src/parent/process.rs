@@ -24,19 +24,19 @@ use crate::{
     protocol::{Confinement, Done, FRAME, FRAME_HEAD, Failed, Frame, Job, Request},
 };
 
-/// The bytes of the child's last words that are read.
+/// Limit of bytes that are read of the child's last stderr output.
 const LAST_WORDS: u64 = 4096;
 
 /// How long a child may take to end after its pipe did.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Beyond its deadline, a job is ended by the system: nobody else would, if the gateway is killed.
+/// Time after a job's deadline at which the system ends it: nobody else would, if the gateway is killed.
 const CPU_GRACE: u64 = 2;
 
-/// A child that has not ended. It is killed when it is dropped.
+/// A running child, killed on drop.
 #[derive(Debug)]
 pub(super) struct Process {
-    // A std mutex: only to look whether the child runs, never across an await.
+    // A std mutex: only to check whether the child is running, never across an await.
     child: Mutex<Child>,
     pipes: Option<(ChildStdin, BufReader<ChildStdout>, ChildStderr)>,
 }
@@ -48,7 +48,7 @@ impl Process {
         let mut child = Command::new(program)
             .arg(child::COMMAND)
             .env_clear()
-            // It keeps no folder busy, and Ctrl-C does not reach it.
+            // It must keep no folder busy, and must survive Ctrl-C.
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -72,7 +72,7 @@ impl Process {
         self.pipes.take()
     }
 
-    /// Does the job. Afterwards the child has ended, is about to, or is killed when it is dropped.
+    /// Does the job. Then the child has ended, is about to end, or is killed on drop.
     pub(super) async fn run(&mut self, job: Job, limits: Limits) -> Result<Outcome, SandboxFailure> {
         let Some((stdin, stdout, mut stderr)) = self.pipes() else {
             return Err(SandboxFailure::Crashed("it has no pipes".to_owned()));
@@ -95,7 +95,7 @@ impl Process {
         }
     }
 
-    /// Ends the process and keeps the turn of its job until it is gone.
+    /// Ends the process. Its job's turn lasts until it is gone.
     pub(super) fn end(self, turn: OwnedSemaphorePermit) {
         let Ok(mut child) = self.child.into_inner() else { return };
         _ = child.start_kill();
@@ -105,7 +105,7 @@ impl Process {
         });
     }
 
-    /// Why a child ended without a last frame.
+    /// The reason why a child ended without a last frame.
     pub(super) async fn death(&mut self, words: &[u8], has_begun: bool, limits: Limits) -> SandboxFailure {
         let words = String::from_utf8_lossy(words);
         let Ok(child) = self.child.get_mut() else {
@@ -123,10 +123,10 @@ impl Process {
     }
 }
 
-/// The cause of a death during a job, as far as the signal and the last words tell.
+/// The cause of a death during a job, judging by the signal and the last output.
 fn cause(status: ExitStatus, words: &str, limits: Limits) -> SandboxFailure {
     let signal = status.signal().and_then(Signal::from_named_raw);
-    // The runtime of Rust says these before it aborts.
+    // The Rust runtime writes these texts before it aborts.
     if words.contains("memory allocation of") {
         return SandboxFailure::OutOfMemory(limits.memory);
     }
@@ -135,19 +135,19 @@ fn cause(status: ExitStatus, words: &str, limits: Limits) -> SandboxFailure {
     }
     match signal {
         Some(Signal::XCPU) => SandboxFailure::TooSlow(limits.deadline),
-        // Nobody but the system kills it: it was short of memory.
+        // Only the system kills it, because memory is short.
         Some(Signal::KILL) => SandboxFailure::OutOfMemory(limits.memory),
         _ => SandboxFailure::Crashed(status.to_string()),
     }
 }
 
-/// Reads what a child that has ended wrote to stderr. Cancel-safe.
+/// Reads the stderr output of a child that has ended. Cancel-safe.
 pub(super) async fn last_words(stderr: &mut ChildStderr, words: &mut Vec<u8>) {
     let rest = LAST_WORDS.saturating_sub(words.len() as u64);
     _ = timeout(PATIENCE, stderr.take(rest).read_to_end(words)).await;
 }
 
-/// Errors are not told: a child that does not read has died, and its end says why.
+/// Sends the request. Errors are not reported: a child that does not read has died, and its end shows why.
 async fn send(mut stdin: ChildStdin, request: Request) -> io::Result<()> {
     for part in request.encode() {
         stdin.write_all(&part).await?;
@@ -155,7 +155,7 @@ async fn send(mut stdin: ChildStdin, request: Request) -> io::Result<()> {
     Ok(())
 }
 
-/// The outcome of the frames of a child, as far as they tell one.
+/// The outcome that a child's frames describe, if they are complete.
 #[cfg(fuzzing)]
 pub fn outcome_of(
     frames: impl IntoIterator<Item = Option<Frame>>,
@@ -170,7 +170,7 @@ pub fn outcome_of(
 enum End {
     Done(Done),
     Failed(Failed),
-    /// The child wrote what no child writes.
+    /// The child wrote something that no real child writes.
     Nonsense,
 }
 
@@ -201,7 +201,7 @@ impl Reply {
         }
     }
 
-    /// Takes a frame, `None` if no child writes such a one. Tells the end if it is the last.
+    /// Handles a frame; `None` means one that no real child writes. Returns the end if it is the last frame.
     fn receive(&mut self, frame: Option<Frame>) -> Option<End> {
         match (frame, self.confinement) {
             (Some(Frame::Begun(confinement)), None) => self.confinement = Some(confinement),
@@ -247,7 +247,7 @@ impl Reply {
     }
 }
 
-/// The length of the text without a character that was cut.
+/// The length of the text without an incomplete last character.
 fn whole_characters(text: &[u8]) -> usize {
     std::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len)
 }

@@ -1,7 +1,8 @@
-//! A script that runs: the conversation with its process.
+//! A running script: the conversation with its process.
 //!
-//! [`Run`] is driven by whoever waits for the next event: nothing is read or written in between, so a gateway that is
-//! busy makes the script wait. Time counts while somebody waits for the script and the script does not wait for answers.
+//! [`Run`] is driven by the caller that waits for the next event: nothing is read or written otherwise, so a
+//! busy gateway makes the script wait. Time counts only while a caller waits for the script and the script
+//! does not wait for answers.
 
 mod conversation;
 mod pipes;
@@ -21,16 +22,16 @@ use crate::{
     protocol::{self, Answered, Code, Confinement, Frame, Job, Nonsense, Request},
 };
 
-/// Beyond its limit, a script that does not end by itself is killed.
+/// Time after its limit at which a script is killed.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// How long a process may take to begin: to start, and to read the script and its input.
+/// Time for a process to begin: to start, and to read the script and its input.
 const START: Duration = Duration::from_secs(20);
 
-/// Beyond its limit, a script is ended by the system: nobody else would, if the gateway is killed.
+/// Time after its limit at which the system ends a script: nobody else would, if the gateway is killed.
 const CPU_GRACE: u64 = 2;
 
-/// A script that runs. Dropping it ends its process.
+/// A running script. Dropping it ends its process.
 #[derive(Debug)]
 pub struct Run {
     sandbox: Sandbox,
@@ -45,7 +46,7 @@ pub struct Run {
 }
 
 impl Sandbox {
-    /// Starts a script when it is its turn. It waits for its turn as long as the script may compute.
+    /// Starts a script when its turn comes. It waits for its turn at most as long as the script may compute.
     pub async fn code(&self, script: Script, limits: RunLimits) -> Result<Run, CodeFailure> {
         let Script { code, input, seed, now } = script;
         if code.len() > CODE {
@@ -111,7 +112,8 @@ impl Run {
         }
     }
 
-    /// What the script does next. Also writes the answers that wait. Cancel-safe. After the end: the end again.
+    /// The next action of the script. Also writes queued answers. Cancel-safe. After the end it returns the
+    /// end again.
     pub async fn next(&mut self) -> Event {
         loop {
             if let Some(event) = &self.end {
@@ -126,7 +128,7 @@ impl Run {
         }
     }
 
-    /// Queues an answer. The script gets it while somebody waits for what it does next.
+    /// Queues an answer. It is written while a caller waits for the next action.
     pub fn answer(&mut self, number: u32, answer: Answer) {
         if self.end.is_some() {
             return;
@@ -151,7 +153,7 @@ impl Run {
         }
     }
 
-    /// Moves bytes in both directions, until some have come or the time is over.
+    /// Moves bytes in both directions, until some have come or the time has passed.
     async fn exchange(&mut self) {
         let left = (self.limits.compute + GRACE).saturating_sub(self.computed);
         let moved = if self.conversation.is_waiting() {
@@ -167,7 +169,7 @@ impl Run {
         }
     }
 
-    /// The event that a frame is, if it is one.
+    /// The event in a frame, if it is one.
     fn receive(&mut self, frame: Result<Frame, Nonsense>) -> Option<Event> {
         let event = self.conversation.receive(frame)?;
         match event {
@@ -178,7 +180,7 @@ impl Run {
         Some(event)
     }
 
-    /// The process has closed its pipe.
+    /// Handles the end of the process's pipe.
     async fn die(&mut self) {
         let RunLimits { compute, memory, output, .. } = self.limits;
         let mut was_silent = false;
@@ -192,7 +194,7 @@ impl Run {
             None => SandboxFailure::Crashed("it is gone".to_owned()),
         };
         let failure = match failure {
-            // The engine keeps to the limit of memory itself, and says so.
+            // The engine itself respects the memory limit, and reports it.
             SandboxFailure::OutOfMemory(_) if was_silent => {
                 CodeFailure::Died("somebody killed it".to_owned())
             }
@@ -206,10 +208,10 @@ impl Run {
         self.release();
     }
 
-    /// Ends the process. Its turn is over when it is gone.
+    /// Ends the process. Its turn lasts until it is gone.
     fn release(&mut self) {
         let Some((process, turn)) = self.process.take() else { return };
-        // Without a runtime (the program ends), the process is killed all the same.
+        // Without a runtime, because the program ends, the process is killed anyway.
         if tokio::runtime::Handle::try_current().is_ok() {
             process.end(turn);
             self.refill();
@@ -230,7 +232,7 @@ impl Drop for Run {
     }
 }
 
-/// Adds the time for which it lives, also if its future is dropped.
+/// Counts the time until it is dropped, even if its future is dropped.
 struct Ticking<'a> {
     since: Instant,
     computed: &'a mut Duration,
@@ -242,7 +244,7 @@ impl Drop for Ticking<'_> {
     }
 }
 
-/// What a [`Conversation`] makes of a frame with names.
+/// The tools in a frame with names, as a [`Conversation`] reads them.
 fn reached(parts: &[u8]) -> Option<Reach> {
     let (is_complete, names) = parts.split_first()?;
     Some(Reach { tools: protocol::reached(names)?, is_complete: *is_complete == 1 })

@@ -1,4 +1,4 @@
-//! A child that waits for the next job, for a while.
+//! An idle child that waits for the next job for a while.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,12 +21,12 @@ struct State {
     process: Option<Process>,
     /// When the child was last replaced.
     filled: Option<Instant>,
-    /// A task waits to let the child go.
+    /// Whether a task waits to end the idle child.
     is_watched: bool,
 }
 
 impl Spare {
-    /// A child that still runs.
+    /// Takes the idle child, if it is still running.
     pub(super) fn take(&self) -> Option<Process> {
         self.lock().process.take().filter(Process::is_running)
     }
@@ -52,7 +52,7 @@ impl Spare {
     }
 }
 
-/// Lets the child go when no job came for so long.
+/// Ends the idle child if no job has come for this long.
 async fn let_go(spare: std::sync::Weak<Spare>, patience: Duration) {
     loop {
         let due = {

@@ -6,20 +6,20 @@ use bytes::{Buf, BytesMut};
 
 use crate::code::CallKind;
 
-/// The longest payload of a frame.
+/// Longest payload of a frame, in bytes.
 pub const FRAME: usize = 64 * 1024;
 
 /// The length of a frame's head: its tag and the length of its payload.
 pub const FRAME_HEAD: usize = 5;
 
-/// The child wrote what no child writes.
+/// The child wrote something that no real child writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nonsense;
 
-/// A message of the child.
+/// A message from the child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// The child is confined and begins with the job.
+    /// The child is confined and begins its job.
     Begun(Confinement),
     /// A piece of the output: JSON values, each followed by a newline.
     Output(Vec<u8>),
@@ -27,22 +27,22 @@ pub enum Frame {
     Done(Done),
     /// The job has failed.
     Failed(Failed),
-    /// A piece of what the next frame tells: arguments, a value, names.
+    /// A piece of the data for the next frame: arguments, a value, names.
     Part(Vec<u8>),
-    /// A call of a script. Its arguments are the parts before.
+    /// A call of a script. Its arguments are in the preceding parts.
     Call(Asked),
-    /// A script waits for an answer. It has had so many.
+    /// A script waits for an answer. It has got this many so far.
     Waiting { answers: u32 },
-    /// A script has ended. Its value is the parts before.
+    /// A script has ended. Its value is in the preceding parts.
     Returned,
-    /// The tools that a script names are the parts before.
+    /// The tools that a script names are in the preceding parts.
     Reached { is_complete: bool },
 }
 
-/// What a script calls.
+/// The target of a script's call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// As in [`Asked::kind`].
+    /// The kind of the call, as in [`Asked::kind`].
     pub code: u8,
     pub server: Option<String>,
     pub tool: String,
@@ -51,32 +51,32 @@ pub struct Asked {
 /// The figures of a job that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
-    /// The values that were sent whole.
+    /// Number of values that were sent completely.
     pub values: u64,
-    /// The bytes of output that were made; more than were sent if the output was cut.
+    /// Number of bytes of output that were made; more than were sent if the output was cut.
     pub bytes: u64,
-    /// Whether the job ended. A job is not finished merely to count output that nobody takes.
+    /// Whether the job ended. A job is not continued only to count output that nobody reads.
     pub ended: bool,
 }
 
-/// Why a job has failed.
+/// The reason why a job has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failed {
-    /// The filter does not parse, or uses a function that there is not.
+    /// The filter does not parse, or uses a function that does not exist.
     Filter(String),
     /// The input is not JSON.
     Input(String),
     /// The filter raised an error.
     Runtime(String),
-    /// A value nests too deep.
+    /// A value is nested too deeply.
     TooDeep,
-    /// A value is larger than the memory.
+    /// A value does not fit into the memory.
     OutOfMemory,
     /// A defect of the child.
     Internal(String),
     /// The script does not parse.
     Syntax(String),
-    /// The script threw.
+    /// The script threw an exception.
     Thrown {
         message: String,
         call: Option<u32>,
@@ -88,24 +88,24 @@ pub enum Failed {
     TooManyCalls,
     /// Its value is not JSON.
     NotJson(String),
-    /// It waits, and nothing will come.
+    /// It waits although nothing will come.
     NeverEnds,
 }
 
-/// The parts of the confinement that hold for a child.
+/// The parts of the confinement that work for a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Confinement {
     /// Limits of memory, processor time, descriptors, processes and file sizes.
     pub limits: bool,
-    /// No program that it starts could have more rights.
+    /// Whether no program that it starts could have more rights.
     pub no_new_privileges: bool,
-    /// Files, TCP and other processes are out of reach.
+    /// Whether files, TCP and other processes are out of reach.
     pub landlock: Landlock,
-    /// System calls are limited to those that a computation needs (seccomp).
+    /// Whether system calls are limited to those that a computation needs (seccomp).
     pub system_calls: bool,
 }
 
-/// How much of what Landlock can deny the kernel denies.
+/// How much of Landlock's protection the kernel supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Landlock {
     #[default]
@@ -147,14 +147,14 @@ impl Frame {
         bytes
     }
 
-    /// The tag and the length of the payload, if a frame may be so long.
+    /// The tag and the length of the payload; `None` if the frame is too long.
     pub fn head(head: [u8; FRAME_HEAD]) -> Option<(u8, usize)> {
         let [tag, length @ ..] = head;
         let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
         (length <= FRAME).then_some((tag, length))
     }
 
-    /// Takes the next frame that has come whole.
+    /// Takes the next complete frame.
     pub fn take(unread: &mut BytesMut) -> Option<Result<Self, Nonsense>> {
         let head = unread.first_chunk::<FRAME_HEAD>()?;
         let Some((tag, length)) = Self::head(*head) else { return Some(Err(Nonsense)) };
@@ -165,7 +165,7 @@ impl Frame {
         Some(Self::decode(tag, unread.split_to(length).to_vec()).ok_or(Nonsense))
     }
 
-    /// `None` if no child writes such a frame.
+    /// Decodes a frame; `None` if no real child writes such a frame.
     pub fn decode(tag: u8, payload: Vec<u8>) -> Option<Self> {
         match tag {
             BEGUN => Confinement::decode(payload.try_into().ok()?).map(Self::Begun),
@@ -285,7 +285,7 @@ impl Asked {
     const HELP: u8 = 3;
     const RESULT: u8 = 4;
 
-    /// `None` if the code is of no kind.
+    /// The kind of the call; `None` if the code is unknown.
     pub fn kind(self) -> Option<CallKind> {
         Some(match self.code {
             Self::TOOL => CallKind::Tool { server: self.server, tool: self.tool },
@@ -320,7 +320,7 @@ pub fn reached_parts(tools: &[(String, String)]) -> Vec<u8> {
     names.flat_map(|name| [&(name.len() as u64).to_le_bytes()[..], name.as_bytes()].concat()).collect()
 }
 
-/// `None` if no child writes such parts.
+/// Decodes parts; `None` if no real child writes such parts.
 pub fn reached(mut parts: &[u8]) -> Option<Vec<(String, String)>> {
     let mut tools = Vec::new();
     while !parts.is_empty() {

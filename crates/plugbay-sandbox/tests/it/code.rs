@@ -1,4 +1,4 @@
-//! Scripts in a real child process, with servers that are played.
+//! Scripts in a real child process, with scripted servers.
 
 mod conversation;
 mod corpus;

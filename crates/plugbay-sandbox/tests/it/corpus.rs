@@ -1,4 +1,5 @@
-//! Filters as data: hostile ones that must end with a clear answer, and ordinary ones that models write.
+//! Tests of filters, read from data files: hostile ones that must end with a clear answer, and ordinary ones
+//! that models write.
 
 use std::time::Duration;
 
@@ -10,9 +11,9 @@ use serde_json::Value;
 const HOSTILE: &str = include_str!("hostile.jsonl");
 const ORDINARY: &str = include_str!("ordinary.jsonl");
 
-/// Longer than any filter takes that ends, however busy the machine is.
+/// Longer than any filter that ends takes, however busy the machine is.
 pub(crate) const PLENTY: Duration = Duration::from_secs(120);
-/// For filters that never end.
+/// The deadline of filters that never end.
 pub(crate) const SHORT: Duration = Duration::from_millis(400);
 
 pub(crate) fn sandbox() -> Sandbox {
@@ -45,7 +46,7 @@ fn trial(kind: &str, entry: Value, check: fn(&Value) -> Result<(), Failed>) -> T
     Trial::test(format!("{kind} {filter}"), move || check(&entry))
 }
 
-/// `end` is how the filter must end, or several ways of which one must come.
+/// Runs a hostile filter. `end` says how it must end; of several ways, one must occur.
 fn hostile(entry: &Value) -> Result<(), Failed> {
     let text = |key: &str| entry[key].as_str().unwrap_or_default();
     let filter = text("filter").repeat(usize::try_from(entry["times"].as_u64().unwrap_or(1))?);
@@ -85,7 +86,7 @@ fn kind(failure: &SandboxFailure) -> &'static str {
     }
 }
 
-/// The output must be these values, as text.
+/// Runs an ordinary filter, whose output must be these values, as text.
 fn ordinary(entry: &Value) -> Result<(), Failed> {
     let filter = entry["filter"].as_str().unwrap_or_default();
     let input = entry["input"].as_str().unwrap_or("null");

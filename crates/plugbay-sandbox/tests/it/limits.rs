@@ -30,7 +30,7 @@ const TESTS: [(&str, fn()); 10] = [
     ("a_filter_is_checked_without_running_it", a_filter_is_checked_without_running_it),
 ];
 
-/// Each test has a process of its own: it looks at its children and its memory.
+/// The tests, each in a separate process because it examines its children and its memory.
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |(name, _): (&'static str, fn())| {
         Trial::test(format!("limits::{name}"), move || {
@@ -60,7 +60,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// The environment of a waiting child, as the system tells it; the filters of the corpus cannot.
+/// Reads the environment of a waiting child from the system; the filters of the corpus cannot.
 fn no_variable_of_the_parent_is_in_the_child() {
     assert!(std::env::var_os("PATH").is_some(), "the parent has variables");
     block_on(async {
@@ -71,7 +71,7 @@ fn no_variable_of_the_parent_is_in_the_child() {
             return;
         }
         let child = children().pop().unwrap();
-        // The system shows the parent's until the new program is in place.
+        // Until the new program is in place, the system shows the parent's environment.
         let start = Instant::now();
         while !fs::read(format!("/proc/{child}/cmdline")).unwrap().ends_with(b"\0__sandbox\0") {
             assert!(start.elapsed() < PLENTY);
@@ -115,7 +115,7 @@ fn endless_filters_leave_nothing_behind() {
         let endless = async |times: usize| {
             for _ in 0..times {
                 let result = sandbox.jq("def f: f; f", Bytes::from_static(b"null"), limits).await;
-                // A machine that is busy may not even start the child in time: the answer is the same.
+                // A busy machine may not even start the child in time; the result is the same.
                 assert_eq!(result, Err(SandboxFailure::TooSlow(limits.deadline)));
             }
         };
@@ -195,7 +195,7 @@ fn a_filter_is_checked_without_running_it() {
     });
 }
 
-/// The processes that this one has started and not reaped.
+/// The child processes of this one that were not reaped yet.
 pub(crate) fn children() -> Vec<String> {
     let own = std::process::id().to_string();
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };

@@ -1,4 +1,5 @@
-//! jq filters and scripts in a real child process: this program itself, started with the argument of a child.
+//! jq filters and scripts in a real child process, which is this program itself with the argument for
+//! children.
 
 mod code;
 mod corpus;

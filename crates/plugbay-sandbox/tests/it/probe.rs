@@ -1,4 +1,4 @@
-//! Attempts of a confined process: this program applies the confinement of a child to itself and tries.
+//! Attempts of a confined process: this program applies a child's confinement to itself and makes them.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use plugbay_sandbox::child::confinement::{self, Calls};
 
 pub(crate) const COMMAND: &str = "__probe";
 
-/// Each attempt as `name: result` on a line. Only writes to stdout afterwards.
+/// Prints the result of each attempt as `name: result` on a line. Once confined, it only writes to stdout.
 pub(crate) fn main() -> ExitCode {
     // A descriptor that somebody forgot to close.
     let forgotten = File::open("/etc/passwd").unwrap();
@@ -44,7 +44,7 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The connection was attempted: nobody listens there.
+/// Whether the connection was attempted: nobody listens there.
 fn is_refused(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::ConnectionRefused
 }
@@ -59,7 +59,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             assert!(!text.contains(": done"), "{text}");
             assert_eq!(text.matches(": denied").count(), 10, "{text}");
         } else {
-            // The limit of descriptors denies these on every system.
+            // The limit of descriptors denies these two on every system.
             assert!(text.contains("read a file: denied") && text.contains("bind: denied"), "{text}");
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A file of lines that is put aside when it is large. Only its owner can read it.
+//! A file of lines that is put aside when it is too large. Only its owner can read it.
 
 use std::{
     ffi::OsString,
@@ -13,21 +13,21 @@ use super::AuditSettings;
 pub(super) struct RotatedFile {
     settings: Arc<Mutex<AuditSettings>>,
     open: Option<File>,
-    /// A problem is logged once, until a line is written again.
+    /// Whether the last write failed. A problem is logged only once until a write succeeds again.
     is_broken: bool,
 }
 
 impl RotatedFile {
-    /// The settings may change between two lines, all but the file.
+    /// All settings except the file may change between two lines.
     pub(super) fn new(settings: Arc<Mutex<AuditSettings>>) -> Self {
         Self { settings, open: None, is_broken: false }
     }
 
-    /// Writes one line. `false`: it could not be written.
+    /// Writes one line. Returns false if that failed.
     pub(super) fn write(&mut self, line: &str) -> bool {
         let written = self.try_write(line);
         if let Err(error) = &written {
-            self.open = None; // the disk may be another one, or have room, at the next line
+            self.open = None; // at the next line, the disk may be another one or have room again
             if !std::mem::replace(&mut self.is_broken, true) {
                 tracing::error!(
                     "{} cannot be written, so audit lines are lost: {error}",
@@ -46,7 +46,7 @@ impl RotatedFile {
         let mut file = self.current(&settings.file)?;
         let metadata = file.metadata()?;
         let size = if metadata.is_file() { metadata.len() } else { 0 };
-        // Another process may write the same file: one of them puts it aside.
+        // Several processes may write the same file; only one of them puts it aside.
         if size > 0 && size + length > settings.rotate && file.try_lock().is_ok() {
             if is_at(&file, &settings.file) {
                 put_aside(&settings)?;
@@ -58,7 +58,7 @@ impl RotatedFile {
         Ok(())
     }
 
-    /// The file at the path: another program may have put aside the one that was open.
+    /// The file that is at the path now: another program may have put aside the one that was open.
     fn current(&mut self, path: &Path) -> io::Result<File> {
         match self.open.take().filter(|file| is_at(file, path)) {
             Some(file) => Ok(file),
@@ -91,7 +91,7 @@ fn open(path: &Path) -> io::Result<File> {
         options.mode(0o600);
         let file = options.open(path)?;
         if file.metadata()?.is_file() {
-            // It may have been there, readable by others.
+            // The file may have existed before, readable by others.
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
         }
         Ok(file)

@@ -1,4 +1,4 @@
-//! Lines of the audit log: what they hold, rotation, lost lines.
+//! Lines of the audit log: their content, rotation, lost lines.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! The scripted host against the scripted server: the tools of the other tests, tested first.
+//! Tests of the test tools themselves: the scripted host against the scripted server.
 
 use std::{path::Path, process::Command};
 

@@ -13,9 +13,9 @@ use super::remote;
 use crate::spec::HttpSpec;
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
-/// A remote that is away must not hold up its hosts: a call learns it within 2 s.
+/// A remote that is away must not hold up its hosts: a call fails within 2 s.
 const REMOTE_CONNECT_PATIENCE: Duration = Duration::from_millis(1800);
-/// How long a connection to a remote may be silent before the system asks whether it still holds.
+/// How long a connection to a remote may be silent before the system checks whether it is still alive.
 const REMOTE_KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long an unused connection is kept for the next request.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ pub(super) fn url(spec: &HttpSpec) -> Result<Url, Failure> {
     Ok(if spec.remote { remote::base(url) } else { url })
 }
 
-/// `session_id` names the hosts' session to a remote gateway.
+/// Builds the client. `session_id` names the hosts' session to a remote gateway.
 pub(super) fn build(spec: &HttpSpec, url: &Url, session_id: Option<&str>) -> Result<Client, Failure> {
     install_crypto();
     let mut headers = headers(spec)?;
@@ -74,7 +74,7 @@ fn headers(spec: &HttpSpec) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     for (name, value) in &spec.headers {
         let invalid = || {
-            // Not the value: it may be a secret.
+            // The value is not shown: it may be a secret.
             Failure::new(format!("the header {name:?} in its configuration is not valid"), Vec::new())
                 .with_remedy("use letters, digits and hyphens in its name, and no line breaks in its value")
         };
@@ -86,8 +86,8 @@ fn headers(spec: &HttpSpec) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-/// Follows redirects on the same origin only: headers may hold credentials. Only 307 and 308 keep a POST; other
-/// redirects would make it a GET without a body.
+/// Follows redirects only within the same origin: headers may hold credentials. Only 307 and 308 keep a POST;
+/// other redirects would turn it into a GET without a body.
 fn same_origin() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let origin = attempt.previous().first().map(Url::origin);

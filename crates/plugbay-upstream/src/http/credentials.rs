@@ -1,4 +1,4 @@
-//! Requests with credentials: each asks for the current ones, and is sent again when there are others.
+//! Requests with credentials: each uses the current ones, and is sent again when there are new ones.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use reqwest::{
 
 use super::error::TransportError;
 
-/// A request is sent at most this often.
+/// Limit of attempts for one request.
 const ATTEMPTS: u32 = 5;
 const DPOP_NONCE: &str = "dpop-nonce";
 
@@ -38,19 +38,19 @@ impl ServerCredentials {
         &self.source
     }
 
-    /// Ends when there are other credentials than those that last needed a login.
+    /// Ends when there are other credentials than the ones that last needed a login.
     pub(crate) fn changed(self: &Arc<Self>) -> Later<'static, ()> {
         let (source, since) = (Arc::clone(&self.source), *self.lock());
         Box::pin(async move { source.changed(since).await })
     }
 
-    /// Whether there are other credentials than those that last needed a login.
+    /// Whether there are other credentials than the ones that last needed a login.
     pub(crate) fn have_changed(&self) -> bool {
         self.source.generation() != *self.lock()
     }
 
-    /// Sends a request. If the server rejects its credentials, it has not carried it out: the request is sent again
-    /// for as long as there are others.
+    /// Sends a request. A server that rejects the credentials has not carried the request out, so it is sent
+    /// again as long as there are new ones.
     pub(super) async fn send(
         &self,
         client: &Client,
@@ -89,7 +89,7 @@ impl ServerCredentials {
         }
     }
 
-    /// The values that were last sent: a response may repeat them.
+    /// The values that were last sent: a response may contain them.
     pub(super) fn sent(&self) -> Vec<Secret> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
@@ -168,7 +168,7 @@ fn with_headers(mut request: Request, headers: &Headers) -> Result<Request, Tran
     Ok(request)
 }
 
-/// Without query and fragment, and without a name and a password.
+/// A URL without query, fragment, user name and password.
 fn target_url(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);

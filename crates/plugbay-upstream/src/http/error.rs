@@ -1,4 +1,4 @@
-//! Why a request over HTTP got no response, and how the user is told.
+//! Errors of HTTP requests that got no response, and their text for the user.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use reqwest::{StatusCode, Url};
 use super::peer::Peer;
 use crate::spec::{ServerSpec, Transport};
 
-/// Why a request got no answer.
+/// The reason why a request got no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TransportError {
     /// No byte of the request was sent.
     Unreachable(String),
-    /// The server does not know the session any more and has not read the request.
+    /// The server no longer knows the session, and has not read the request.
     SessionGone,
     /// The response cannot be forwarded.
     Unusable(&'static str),
@@ -29,13 +29,14 @@ pub(crate) enum TransportError {
     /// The connection broke: the request may or may not have been carried out.
     Broken(String),
     TooLarge,
-    /// The server rejected the credentials, and has not carried out the request. Only a login of the user can help.
+    /// The server rejected the credentials and has not carried out the request. Only a login by the user can
+    /// help.
     NeedsLogin {
         failure: Arc<Failure>,
         /// The credentials that were rejected.
         since: Generation,
     },
-    /// The server rejected the credentials, or there are none to be had now.
+    /// The server rejected the credentials, or none are available now.
     Rejected(Arc<Failure>),
 }
 
@@ -46,7 +47,7 @@ impl TransportError {
         if connecting { Self::Unreachable(cause) } else { Self::Broken(cause) }
     }
 
-    /// The innermost cause: those above it only repeat that something failed. The URL is left out, because it
+    /// The innermost cause: the outer ones only repeat that something failed. The URL is left out, because it
     /// may hold a secret.
     pub(super) fn cause(error: reqwest::Error) -> String {
         let error = error.without_url();
@@ -125,7 +126,7 @@ impl TransportError {
         }
     }
 
-    /// Whether a remote that has the plain API alone would answer a request to `/mcp` like this.
+    /// Whether a remote that has only the plain API would answer a request to `/mcp` like this.
     pub(crate) fn suggests_plain_api(&self) -> bool {
         matches!(self, Self::Status { code: 404 | 405, .. })
     }
@@ -136,7 +137,7 @@ impl TransportError {
     }
 }
 
-/// The remedy where the server has got an `Authorization` header.
+/// The remedy if the server got an `Authorization` header.
 const REJECTED: &str = "the server rejects the credentials in the \"Authorization\" header: check that they are whole and still hold";
 
 /// The remedies for a remote, which has no `headers` if the command line names it.
@@ -156,12 +157,12 @@ fn remedy(code: u16) -> Option<&'static str> {
     }
 }
 
-/// The part of a URL that holds no secret: many hosted servers have the key in the path.
+/// The part of a URL that holds no secret: many hosted servers have the API key in the path.
 pub(super) fn redacted(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Where a server redirects to. Parts of the path that the configured URL has too may be a key.
+/// The target of a redirect. Parts of the path that also occur in the configured URL may be an API key.
 pub(super) fn redirect_target(from: &Url, to: &Url) -> String {
     let known: Vec<&str> = from.path_segments().into_iter().flatten().collect();
     let shown =
@@ -170,5 +171,5 @@ pub(super) fn redirect_target(from: &Url, to: &Url) -> String {
     format!("{}/{}", redacted(to), path.join("/"))
 }
 
-/// No key is as short as `mcp` or `sse`.
+/// Path parts up to this length, such as `mcp` or `sse`, are too short for an API key.
 const SHORT_PART: usize = 4;

@@ -13,23 +13,23 @@ use super::error::TransportError;
 pub(super) struct Events {
     response: Response,
     decoder: SseDecoder,
-    /// The pause that the server asks for before the stream is requested again.
+    /// The pause that the server wants before the stream is requested again.
     retry: Option<Duration>,
     opened: Instant,
     /// Whether an event has come.
     received_any: bool,
 }
 
-/// Where a stream broke: what is needed to request the rest of it.
+/// Where a stream broke, with everything that is needed to request the rest.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResumePoint {
     pub(super) last_id: Option<Bytes>,
     retry: Option<Duration>,
-    /// Requests since the stream last brought something.
+    /// Requests since the stream last delivered something.
     pub(super) attempts: u32,
-    /// The last stream ended soon after it was opened.
+    /// Whether the last stream ended soon after it was opened.
     ended_soon: bool,
-    /// It has been requested again before.
+    /// Whether it has been requested again before.
     resumed: bool,
 }
 
@@ -40,20 +40,20 @@ pub(super) struct Event {
 }
 
 impl Events {
-    /// `resume_point`: the stream goes on from there.
+    /// The events of a response, which continues the stream at `resume_point`.
     pub(super) fn new(response: Response, limit: usize, resume_point: &ResumePoint) -> Self {
         let decoder = SseDecoder::resumed(limit, resume_point.last_id.clone());
         Self { response, decoder, retry: resume_point.retry, opened: Instant::now(), received_any: false }
     }
 
-    /// The next event that is not empty, or why the stream has ended.
+    /// The next non-empty event, or the reason why the stream has ended.
     pub(super) async fn next(&mut self) -> Result<Event, TransportError> {
         loop {
             match self.decoder.take() {
                 Some(SseItem::Retry(pause)) => self.retry = Some(pause),
                 Some(SseItem::Event { name, data }) => {
                     self.received_any = true;
-                    // An empty event was sent only for its id.
+                    // The server sends an empty event only for its id.
                     if !matches!(&data, Incoming::Message(data) if data.is_empty()) {
                         return Ok(Event { name, data });
                     }
@@ -71,25 +71,25 @@ impl Events {
         self.response
     }
 
-    /// Where to resume; `before` is where this stream began.
+    /// Where to resume this stream; `before` is where it was resumed last.
     pub(super) fn resume_point(&self, before: &ResumePoint) -> ResumePoint {
         let resumed = ResumePoint { last_id: self.decoder.last_id().cloned(), retry: self.retry, ..*before };
         resumed.after(self.received_any, self.opened.elapsed())
     }
 }
 
-/// The pause before a stream is requested again, unless the server asks for another.
+/// The pause before a stream is requested again, unless the server wants another.
 const FIRST: Duration = Duration::from_millis(500);
-/// The shortest pause, whatever the server asks for.
+/// The shortest pause, whatever the server wants.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// The longest pause that plugbay makes by itself.
+/// The longest pause that plugbay chooses by itself.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The longest pause that a server can ask for.
+/// The longest pause that a server can choose.
 const LONGEST_RETRY: Duration = Duration::from_secs(5 * 60);
 
 impl ResumePoint {
-    /// Behind a stream that has ended. A short one without events counts as a failed attempt: otherwise a server that
-    /// ends every stream at once would get requests without pause.
+    /// The state after a stream has ended. A short stream without events counts as a failed attempt:
+    /// otherwise a server that ends every stream at once would get requests without pause.
     fn after(self, received_any: bool, lasted: Duration) -> Self {
         let attempts = if received_any || lasted >= LONGEST { 0 } else { self.attempts };
         Self { attempts, ended_soon: lasted < FIRST, ..self }

@@ -1,4 +1,5 @@
-//! What of a modern request is repeated in its headers, so that others can route it unread.
+//! The parts of a modern request that are repeated in its headers, so that proxies can route it without
+//! reading it.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -12,11 +13,11 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::peer::PROTOCOL_VERSION;
 
-/// The headers of one message. A legacy one has none of its own.
+/// The headers for one message. A legacy message has none.
 #[derive(Debug, Default)]
 pub(super) struct Headers {
     pub(super) map: HeaderMap,
-    /// The answer comes only when the subscription ends.
+    /// Whether the answer comes only when the subscription ends.
     pub(super) lasting: bool,
 }
 
@@ -62,7 +63,7 @@ fn name<'a>(message: &'a [u8], method: &str, params: &Span) -> Option<Cow<'a, st
 }
 
 impl Mirror {
-    /// What a tool's schema asks for; `Err` tells why the tool cannot be called by HTTP.
+    /// The header parameters in a tool's schema; `Err` says why the tool cannot be called over HTTP.
     pub(crate) fn read(definition: &[u8]) -> Result<Option<Self>, String> {
         let name = |one: HeaderParameter| Some((HeaderName::from_bytes(one.header.as_bytes()).ok()?, one));
         let found: Vec<_> = HeaderParameter::of_tool(definition)?.into_iter().filter_map(name).collect();
@@ -80,7 +81,7 @@ impl Mirror {
     }
 }
 
-/// As it is, or in base64 if a header could not carry it.
+/// The text as a header value; in Base64 if a header cannot contain it as it is.
 fn encoded(text: &str) -> Option<HeaderValue> {
     let plain = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
         && text.trim() == text

@@ -1,4 +1,4 @@
-//! A server behind a URL: each request is a POST, and its response a body or an event stream.
+//! A server behind a URL: each request is a POST, and its response is one body or an event stream.
 
 mod client;
 mod credentials;
@@ -39,7 +39,7 @@ use crate::{
     spec::HttpSpec,
 };
 
-/// So many events may wait for the actor; further ones wait unread in their connections.
+/// Limit of events that wait for the actor; further ones stay unread in their connections.
 const INBOX_CAPACITY: usize = 16;
 
 /// The link to an HTTP server. Dropping it ends every request in flight.
@@ -50,27 +50,27 @@ pub(crate) struct HttpLink {
     requests: FxHashMap<Ticket, InFlight>,
     /// Notifications and responses, which must arrive in order.
     outbox: mpsc::UnboundedSender<Bytes>,
-    /// Which arguments of which tools are repeated in headers.
+    /// The arguments of each tool that are repeated in headers.
     mirrors: Mirrors,
     unsent: Vec<(Ticket, Bytes)>,
-    /// Why nothing more can be sent. Requests in flight may still be answered.
+    /// The reason why nothing more can be sent. Requests in flight may still be answered.
     lost: Option<Failure>,
-    /// Another link has taken over; this one only waits for its last responses.
+    /// Whether another link has taken over; then this one only waits for its last responses.
     retired: bool,
-    /// Lines that were no messages.
+    /// Lines that were not messages.
     unparsed: StderrRing,
     tasks: JoinSet<()>,
 }
 
-/// A request that has not been answered.
+/// A request without an answer so far.
 struct InFlight {
     task: AbortHandle,
-    /// A subscription, which ends only with the link.
+    /// Whether it is a subscription, which ends only with the link.
     lasting: bool,
     parked: Parked,
 }
 
-/// A request that the server has rejected, while it waits for a login. Whoever takes it out sends it.
+/// A request that the server has rejected, while it waits for a login. Whoever takes it out must send it.
 // A std mutex: held for a swap.
 #[derive(Debug, Clone, Default)]
 struct Parked(Arc<Mutex<Option<Bytes>>>);
@@ -97,7 +97,7 @@ enum HttpEvent {
         message: Bytes,
         error: TransportError,
     },
-    /// The request waits until there are other credentials: only a login can help.
+    /// The request waits for new credentials: only a login can help.
     NeedsLogin {
         ticket: Ticket,
         failure: Arc<Failure>,
@@ -107,7 +107,7 @@ enum HttpEvent {
 }
 
 impl HttpLink {
-    /// `session_id` names the hosts' session to a remote gateway.
+    /// Opens a link. `session_id` names the hosts' session to a remote gateway.
     pub(crate) fn open(
         spec: &HttpSpec,
         flavour: Flavour,
@@ -139,7 +139,8 @@ impl HttpLink {
         })
     }
 
-    /// Sends a notification or a response; a modern server takes requests only, and so does the plain API.
+    /// Sends a notification or a response. A modern server and the plain API accept only requests, so they
+    /// get none.
     pub(crate) fn send(&mut self, message: Bytes) {
         if self.peer.is_modern() || self.peer.flavour == Flavour::PlainApi {
             return;
@@ -170,8 +171,8 @@ impl HttpLink {
         self.requests.insert(ticket, InFlight { task, lasting, parked });
     }
 
-    /// Cancels a request: a modern server sees its stream close, a legacy server gets the notification, because
-    /// a closed stream means nothing to it.
+    /// Cancels a request. For a modern server its stream is closed. A legacy server gets the notification,
+    /// because to it a closed stream means nothing.
     pub(crate) fn cancel(&mut self, ticket: Ticket, notification: Bytes) {
         // Over SSE a request leaves the table when it is posted, but its response may still come.
         let sse = self.peer.flavour == Flavour::Sse;
@@ -205,7 +206,7 @@ impl HttpLink {
                     self.requests.remove(&ticket);
                 }
                 HttpEvent::Failed { ticket, message, error } => {
-                    // Otherwise it has been cancelled.
+                    // If it is not there, it has been cancelled.
                     if self.requests.remove(&ticket).is_some()
                         && let Some(heard) = self.failed(ticket, message, error)
                     {
@@ -227,10 +228,10 @@ impl HttpLink {
         }
     }
 
-    /// A request that never reached the server may be sent again over another link.
+    /// Handles a failed request. One that never reached the server may be sent again over another link.
     fn failed(&mut self, ticket: Ticket, message: Bytes, error: TransportError) -> Option<LinkEvent> {
         if self.peer.remote && self.peer.is_open() && matches!(error, TransportError::Unreachable(_)) {
-            // The call fails now, and not after another attempt: its host waits.
+            // The call fails now instead of after another attempt, because its host waits.
             self.lost.get_or_insert_with(|| error.failure(&self.peer));
             return Some(LinkEvent::Failed { ticket, error });
         }
@@ -248,7 +249,8 @@ impl HttpLink {
         None
     }
 
-    /// The opening is over: requests carry the version, and the GET stream of a legacy server is read.
+    /// Notes that the server is open: requests carry the version, and the GET stream of a legacy server is
+    /// read.
     pub(crate) fn opened(&mut self, version: Option<&str>) {
         self.peer.opened(version);
         // A server of both eras may have opened a session for `initialize`.
@@ -266,7 +268,7 @@ impl HttpLink {
         }
     }
 
-    /// Whether requests repeat arguments in headers: those of modern servers do.
+    /// Whether requests repeat arguments in headers, as for modern servers.
     pub(crate) fn mirrors_arguments(&self) -> bool {
         self.peer.is_modern()
     }
@@ -275,7 +277,7 @@ impl HttpLink {
         self.mirrors = mirrors;
     }
 
-    /// Also those that the server has rejected and that wait for a login.
+    /// Takes the unsent requests, and those that the server has rejected and that wait for a login.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
         let Self { requests, unsent, .. } = self;
         requests.retain(|ticket, request| match request.parked.take() {
@@ -294,7 +296,7 @@ impl HttpLink {
         self.requests.iter().filter(|(_, request)| !request.lasting).map(|(ticket, _)| *ticket).collect()
     }
 
-    /// Another link takes over; this one waits for the responses to these requests only.
+    /// Gives way to another link; this one only waits for the responses to these requests.
     pub(crate) fn retire(&mut self, kept: &[Ticket]) -> Failure {
         self.retired = true;
         self.requests.retain(|ticket, request| {

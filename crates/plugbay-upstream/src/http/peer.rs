@@ -1,4 +1,4 @@
-//! The HTTP server: its URL, the negotiated version and session, and one request at a time.
+//! The HTTP server: its URL, the negotiated version and session, and the sending of single requests.
 
 use std::{
     fmt,
@@ -34,7 +34,7 @@ pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 /// How much of an error body is read.
 const ERROR_BODY: usize = 4096;
-/// How much of its text is passed on, in characters.
+/// How much of that text is shown, in characters.
 const ERROR_TEXT: usize = 300;
 
 /// The transport of a link.
@@ -50,35 +50,36 @@ pub(crate) enum Flavour {
 /// One HTTP server, shared by all requests of a link.
 pub(super) struct Peer {
     pub(super) client: Client,
-    /// Besides the configured headers.
+    /// Credentials in addition to the configured headers.
     credentials: Option<Arc<ServerCredentials>>,
     pub(super) url: Url,
-    /// The values that no text about the server shows.
+    /// Values that no text about the server may show.
     pub(super) secrets: KnownSecrets,
     pub(super) flavour: Flavour,
-    /// A remote gateway: one that cannot be reached is away as a whole.
+    /// Whether it is a remote gateway: if one of its addresses cannot be reached, all of it is away.
     pub(super) remote: bool,
-    /// The longest message that is accepted from it.
+    /// Limit of message length that is accepted from it.
     pub(super) limit: usize,
     // A std mutex: held for a copy, never across an await.
     negotiated: Mutex<Negotiated>,
-    /// The URL that an SSE server takes messages at.
+    /// The URL to which an SSE server wants messages.
     pub(super) endpoint: watch::Sender<Option<Url>>,
-    /// Whether a legacy server has taken `notifications/initialized`; before, it need not answer requests.
+    /// Whether a legacy server has accepted `notifications/initialized`; before that it need not answer
+    /// requests.
     initialized: watch::Sender<bool>,
     /// Bytes of requests that are being sent.
     outgoing: AtomicUsize,
-    /// Bytes of notifications and responses that the server has not taken yet.
+    /// Bytes of notifications and responses that the server has not accepted yet.
     untaken: AtomicUsize,
-    /// The tools of a remote with the plain API, as they were last read.
+    /// The tools of a remote with the plain API, as last read.
     pub(super) known_tools: KnownTools,
 }
 
-/// What the opening has negotiated.
+/// The results of the opening.
 #[derive(Default)]
 struct Negotiated {
     open: bool,
-    /// `None` once open: a modern server, whose requests name the version themselves.
+    /// `None` for an open modern server, whose requests carry the version themselves.
     version: Option<HeaderValue>,
     session: Option<HeaderValue>,
 }
@@ -161,7 +162,7 @@ impl Peer {
         self.untaken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Posts one message. The response has a status of success, or a JSON body.
+    /// Posts one message. Returns a response with a success status, or with a JSON body.
     pub(super) async fn post(&self, message: Bytes, headers: HeaderMap) -> Result<Response, TransportError> {
         let url = match self.flavour {
             Flavour::Streamable | Flavour::PlainApi => self.url.clone(),
@@ -183,7 +184,7 @@ impl Peer {
         Ok(response)
     }
 
-    /// Requests a stream; `after` is the id of the last event that was received.
+    /// Requests a stream; `after` is the id of the last event received.
     pub(super) async fn get(&self, after: Option<&Bytes>) -> Result<Response, TransportError> {
         let mut request = self.client.get(self.url.clone()).header(ACCEPT, "text/event-stream");
         if let Some(id) = after {
@@ -220,7 +221,7 @@ impl Peer {
         Err(self.status_error(response).await)
     }
 
-    /// Sends a request as it is, with the current credentials.
+    /// Sends a request unchanged, with the current credentials.
     pub(super) async fn exchange(&self, request: RequestBuilder) -> Result<Response, TransportError> {
         match &self.credentials {
             Some(credentials) => credentials.send(&self.client, request).await,
@@ -236,7 +237,7 @@ impl Peer {
         }
     }
 
-    /// Adds the negotiated headers; returns also whether a session is among them.
+    /// Adds the negotiated headers. Also returns whether a session is among them.
     fn in_session(&self, mut request: RequestBuilder) -> (RequestBuilder, bool) {
         let negotiated = self.lock();
         if let Some(version) = &negotiated.version {
@@ -256,13 +257,13 @@ impl Peer {
         }
     }
 
-    /// The error that a response with an error status stands for.
+    /// The error for a response with an error status.
     pub(super) async fn status_error(&self, response: Response) -> TransportError {
         let (status, challenge) = (response.status(), challenge(&response));
         self.error_of(status, error_page(response).await, challenge)
     }
 
-    /// The error of a response with this status and text, without secrets.
+    /// The error for a response with this status and text, without secrets.
     pub(super) fn error_of(
         &self,
         status: StatusCode,
@@ -270,13 +271,13 @@ impl Peer {
         challenge: Option<String>,
     ) -> TransportError {
         let secrets = self.response_secrets();
-        // Before it is cut: nobody would know the first half of a secret.
+        // Secrets are hidden before the text is cut: half a secret would not be recognised.
         let text = secrets.hide(text).chars().take(ERROR_TEXT).collect();
         let challenge = challenge.map(|challenge| secrets.hide(challenge).into_owned());
         TransportError::Status { code: status.as_u16(), text, challenge }
     }
 
-    /// The values that no text of a response shows: a response may repeat its request.
+    /// Values that no text of a response may show: a response may repeat its request.
     pub(super) fn response_secrets(&self) -> KnownSecrets {
         let sent = self.credentials.as_ref().map(|credentials| credentials.sent()).unwrap_or_default();
         let words = sent.iter().flat_map(|value| value.expose().split_whitespace());
@@ -295,7 +296,7 @@ impl Peer {
     }
 }
 
-/// Without secrets.
+/// Shows no secrets.
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer").field("url", &redacted(&self.url)).finish_non_exhaustive()
@@ -346,7 +347,7 @@ pub(super) async fn body(mut response: Response, limit: usize) -> Result<BytesMu
     Ok(body)
 }
 
-/// The text of a response with an error status: where it redirects to, or the first line of its body.
+/// The text of a response with an error status: the target of its redirect, or the first line of its body.
 async fn error_page(mut response: Response) -> String {
     if let Some(url) = location(&response).filter(|_| response.status().is_redirection()) {
         return format!("it redirects to {}", redirect_target(response.url(), &url));
@@ -363,7 +364,7 @@ async fn error_page(mut response: Response) -> String {
     line.filter(|line| !markup(line)).map(clean).unwrap_or_default()
 }
 
-/// As the response has it: it may show secrets.
+/// The challenge exactly as in the response: it may contain secrets.
 pub(super) fn challenge(response: &Response) -> Option<String> {
     response.headers().get(WWW_AUTHENTICATE).map(|value| clean(value.as_bytes()))
 }

@@ -25,17 +25,17 @@ use super::{
     peer::{self, Flavour, Peer, is_json, is_stream},
 };
 
-/// A request waits for so many logins: after that, another would not help.
+/// How many logins a request waits for. After that, another one would not help.
 const LOGINS: u32 = 3;
-/// A broken stream is requested again at most this often in a row.
+/// How often in a row a broken stream is requested again.
 const RESUMPTIONS: u32 = 5;
 
-/// A notification that is not taken by then no longer delays the others.
+/// A notification that the server has not accepted by then no longer delays the others.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a stream may take to end after its response, so that its connection can be reused.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Posts notifications and responses, one after the other.
+/// Posts notifications and responses one after the other.
 pub(super) async fn post_in_order(
     peer: Arc<Peer>,
     mut messages: mpsc::UnboundedReceiver<Bytes>,
@@ -54,7 +54,7 @@ pub(super) async fn post_in_order(
     }
 }
 
-/// Posts a notification or a response. It waits for a login, unless requests wait for it.
+/// Posts a notification or a response. Waits for a login, unless requests are waiting for this message.
 async fn post_one(peer: &Peer, message: Bytes) -> Result<Response, TransportError> {
     loop {
         match peer.post(message.clone(), HeaderMap::new()).await {
@@ -66,7 +66,7 @@ async fn post_one(peer: &Peer, message: Bytes) -> Result<Response, TransportErro
     }
 }
 
-/// A request on its way, and whom to tell of it.
+/// A request that is being sent, and the link to notify.
 pub(super) struct Outgoing {
     pub(super) peer: Arc<Peer>,
     pub(super) ticket: Ticket,
@@ -75,8 +75,8 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Sends a request. If it needs a login, the link is told, and it is sent again when there are other credentials.
-    /// `message` is what another link may send instead, if nothing has reached the server yet.
+    /// Sends a request. If it needs a login, the link is notified, and the request is sent again with new
+    /// credentials. If nothing has reached the server, another link may send `message` instead.
     pub(super) async fn with_login<T, F>(
         &self,
         message: Option<&Bytes>,
@@ -91,7 +91,7 @@ impl Outgoing {
                 Err(TransportError::NeedsLogin { failure, since }) => (failure, since),
                 outcome => return outcome,
             };
-            // An opening fails: the actor decides when the server is opened again.
+            // During the opening it fails: the actor decides when the server is opened again.
             if !self.peer.is_open() || logins == LOGINS {
                 return Err(TransportError::NeedsLogin { failure, since });
             }
@@ -108,7 +108,7 @@ impl Outgoing {
     }
 }
 
-/// Posts a request and forwards everything that comes back for it.
+/// Posts a request and forwards all messages that come back.
 pub(super) async fn request(request: Outgoing, message: Bytes, headers: Headers) {
     let ticket = request.ticket;
     let mut exchange = Exchange { request, answered: false, in_session: false };
@@ -129,7 +129,7 @@ pub(super) async fn request(request: Outgoing, message: Bytes, headers: Headers)
 struct Exchange {
     request: Outgoing,
     answered: bool,
-    /// The request was sent in a session; another request may have opened one since.
+    /// Whether the request was sent in a session; another request may have opened one since.
     in_session: bool,
 }
 
@@ -233,7 +233,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Reads a message once, for the link and for whoever gets it.
+    /// Parses a message, once for the link and for its recipient.
     async fn read(&self, incoming: Incoming) -> Received {
         let ticket = self.request.ticket;
         let is_ours = |id: Option<&[u8]>| id.and_then(answered_ticket) == Some(ticket);
@@ -254,13 +254,13 @@ impl Exchange {
     }
 }
 
-/// A message that came back for a request, and whether it answers the request, well or not.
+/// A message that came back for a request, and whether it is the answer, be it a result or an error.
 struct Received {
     event: HttpEvent,
     answers: bool,
 }
 
-/// Reads a message; a long one in another thread.
+/// Parses a message; a long one in another thread.
 async fn read_in_turn(message: Bytes) -> ReadMessage {
     match ReadMessage::of_long(message.clone()) {
         Ok(reading) => reading.await.unwrap_or_else(|_| ReadMessage::of(message, None)),
@@ -268,7 +268,7 @@ async fn read_in_turn(message: Bytes) -> ReadMessage {
     }
 }
 
-/// Whether it is a request or a notification of the server.
+/// Whether it is a request or notification by the server.
 fn is_own_message(head: &Head) -> bool {
     matches!(head.kind, Kind::Request { .. } | Kind::Notification { .. })
 }
@@ -277,7 +277,7 @@ fn is_error(head: &Head) -> bool {
     matches!(head.kind, Kind::Error { .. })
 }
 
-/// The message of a JSON error that answers no request, or all of it.
+/// The message in a JSON error that answers no request, or the whole text.
 fn text_of(json: &Bytes, error: Option<Span>) -> String {
     match error {
         Some(error) => error_text(json, &error),

@@ -1,4 +1,4 @@
-//! A remote gateway: its addresses, and the id by which it knows the session of the hosts here.
+//! A remote gateway: its addresses, and the session id that it gets for the hosts here.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -7,7 +7,7 @@ use reqwest::Url;
 /// The header that names the session.
 pub(super) const SESSION_ID: &str = "x-session-id";
 
-/// The base address of a remote. The address of its MCP endpoint means the same remote.
+/// The base address of a remote. The address of its MCP endpoint stands for the same remote.
 pub(super) fn base(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     let path = path.strip_suffix("/mcp").unwrap_or(path).trim_end_matches('/').to_owned();
@@ -16,17 +16,17 @@ pub(super) fn base(mut url: Url) -> Url {
     url
 }
 
-/// Where a remote speaks MCP.
+/// The address of a remote's MCP endpoint.
 pub(super) fn mcp(base: &Url) -> Url {
     below(base, "mcp")
 }
 
-/// Where a remote with the plain API lists its tools.
+/// The address of the tool list of a remote with the plain API.
 pub(super) fn tools(base: &Url) -> Url {
     below(base, "tools")
 }
 
-/// Where it calls them.
+/// The address for calls.
 pub(super) fn call(base: &Url) -> Url {
     below(base, "tools/call")
 }
@@ -37,7 +37,7 @@ fn below(base: &Url, path: &str) -> Url {
     url
 }
 
-/// `client-` and a random UUID.
+/// A new session id: `client-` and a random UUID.
 pub(crate) fn new_session_id() -> Arc<str> {
     let mut bytes = [0; 16];
     if getrandom::fill(&mut bytes).is_err() {
@@ -46,13 +46,13 @@ pub(crate) fn new_session_id() -> Arc<str> {
     format!("client-{}", uuid(bytes)).into()
 }
 
-/// For a system without randomness: the id need not be secret, only its own.
+/// A substitute on systems without randomness: the id need not be secret, only unique.
 fn unlikely_to_repeat() -> [u8; 16] {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() ^ (u128::from(std::process::id()) << 96)).to_be_bytes()
 }
 
-/// Version 4, variant 1.
+/// Formats a UUID: version 4, variant 1.
 fn uuid(mut bytes: [u8; 16]) -> String {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;

@@ -1,4 +1,4 @@
-//! Streams that belong to no request: the GET stream of a legacy server, and the SSE transport.
+//! Streams that belong to no request: the GET stream of a legacy server, and the stream of the SSE transport.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     peer::{Peer, is_stream},
 };
 
-/// Reads the GET stream of a Streamable HTTP server for as long as the link lives. Not every server has one.
+/// Reads the GET stream of a Streamable HTTP server for as long as the link lives. Some servers have none.
 pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
     let mut resume_point = ResumePoint::default();
     let mut offered = false;
@@ -21,7 +21,7 @@ pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
         match peer.get(resume_point.last_id.as_ref()).await {
             Ok(response) if is_stream(&response) => {
                 if resume_point.attempts == 1 && resume_point.last_id.is_none() {
-                    // The server may have sent a notification meanwhile, and will not repeat it.
+                    // The server may have sent this notification in the meantime, and will not repeat it.
                     let changed = write::notification("notifications/tools/list_changed", None);
                     let _ = to_link.send(HttpEvent::Incoming(Incoming::Message(changed))).await;
                 }
@@ -32,15 +32,15 @@ pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
                 }
                 resume_point = events.resume_point(&resume_point);
             }
-            // A server without a GET stream may answer "not found" too.
+            // A server that never had a GET stream may also answer "not found".
             Err(error @ TransportError::SessionGone) if offered => {
                 let _ = to_link.send(HttpEvent::Lost(error)).await;
                 return;
             }
-            // A proxy cannot reach it just now, or limits the rate.
+            // A proxy cannot reach it at the moment, or limits the rate.
             Err(TransportError::Status { code: 429 | 502..=504, .. }) => {}
             Err(TransportError::NeedsLogin { since, .. }) => peer.credentials_changed(since).await,
-            // It has no GET stream, or not for us.
+            // It has no GET stream, or does not let us use it.
             Ok(_) | Err(TransportError::Status { .. } | TransportError::SessionGone) => return,
             Err(error @ TransportError::Unreachable(_)) if peer.remote => {
                 let _ = to_link.send(HttpEvent::Lost(error)).await;
@@ -52,7 +52,8 @@ pub(super) async fn listen(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
     }
 }
 
-/// Reads the one stream of the SSE transport. Its first event names the endpoint; when it ends, the link does.
+/// Reads the one stream of the SSE transport. Its first event names the endpoint. When it ends, so does the
+/// link.
 pub(super) async fn sse(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
     let error = follow(&peer, &to_link).await;
     let _ = to_link.send(HttpEvent::Lost(error)).await;
@@ -82,7 +83,7 @@ async fn follow(peer: &Peer, to_link: &mpsc::Sender<HttpEvent>) -> TransportErro
     }
 }
 
-/// The endpoint that an SSE server names. Messages carry credentials, so it must be on the same server.
+/// The endpoint that an SSE server names. It must be on the same server, because messages carry credentials.
 fn endpoint(peer: &Peer, data: &Incoming) -> Option<Url> {
     let Incoming::Message(data) = data else { return None };
     let url = peer.url.join(std::str::from_utf8(data).ok()?.trim()).ok()?;

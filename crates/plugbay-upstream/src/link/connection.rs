@@ -15,11 +15,11 @@ use tokio::{
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// How long a peer that reads no more is still read from.
+/// How long a peer that no longer reads is still read from.
 const DRAIN_TIME: Duration = Duration::from_millis(100);
 
-/// A connection over two byte streams. Writing goes on only inside [`Connection::next`], together with reading, so that a peer which is
-/// blocked on its own output can never make us stop reading.
+/// A connection over two byte streams. Writing happens only inside [`Connection::next`], together with
+/// reading. So a peer that is blocked on its own output can never make us stop reading.
 pub(crate) struct Connection {
     reader: Reader,
     writer: Writer,
@@ -28,16 +28,16 @@ pub(crate) struct Connection {
     outbox: Queue,
     /// Requests of which nothing has been written yet.
     unsent: VecDeque<Unsent>,
-    /// How many bytes have ever been written.
+    /// How many bytes were written in total.
     written: usize,
-    /// Set when writing has failed: the peer is read from until then.
+    /// Set when writing has failed: until then the peer is still read from.
     drain_until: Option<Instant>,
 }
 
 struct Unsent {
     ticket: Ticket,
     message: Bytes,
-    /// The count of bytes ever queued before this request.
+    /// How many bytes were queued in total before this request.
     start: usize,
 }
 
@@ -60,7 +60,7 @@ impl Connection {
         self.send(message);
     }
 
-    /// Requests of which nothing was written, so that another peer may get them.
+    /// Takes the requests of which nothing was written, so that another peer can get them.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
         self.unsent.drain(..).map(|call| (call.ticket, call.message)).collect()
     }
@@ -70,7 +70,7 @@ impl Connection {
         self.outbox.len()
     }
 
-    /// Releases memory that is only kept for the next message.
+    /// Releases memory that is kept only for the next message.
     pub(crate) fn trim(&mut self) {
         self.framer.rest();
     }
@@ -80,7 +80,7 @@ impl Connection {
         self.framer.seen().is_some()
     }
 
-    /// Whether the peer gets headers and answers by lines.
+    /// Whether the peer gets messages with headers but answers with lines.
     pub(crate) fn answers_by_lines(&self) -> bool {
         self.framing == Framing::ContentLength && self.framer.seen() == Some(Framing::Newline)
     }
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// Writes without reading, while a caller cannot take more. Never ends by itself.
+    /// Writes without reading, for the time when a caller cannot take more. Never ends by itself.
     pub(crate) async fn keep_writing(&mut self) {
         while self.has_to_write() {
             let written = write_some(&mut self.writer, &self.outbox).await;
@@ -114,7 +114,7 @@ impl Connection {
         std::future::pending::<()>().await;
     }
 
-    /// Closes the peer's input and keeps its output.
+    /// Closes the peer's input but keeps its output.
     pub(crate) fn into_reader(self) -> Reader {
         self.reader
     }
@@ -168,7 +168,7 @@ mod tests {
         (connection(split(ours), Framing::Newline), connection(split(theirs), Framing::ContentLength))
     }
 
-    /// Both ends send more than fits into the pipe before either reads: nobody waits for ever.
+    /// Both ends send more than fits into the pipe before either reads: neither waits for ever.
     #[tokio::test]
     async fn two_full_stdio_pipes_do_not_deadlock() {
         let (mut ours, mut theirs) = pair(1000);

@@ -22,38 +22,39 @@ use crate::{
     process::StderrRing,
 };
 
-/// Something that a link has received.
+/// An event of a link.
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
     Incoming(Incoming),
-    /// A message that has been read.
+    /// A message that was parsed.
     Read(ReadMessage),
     /// One request gets no response; others are not affected.
     Failed {
         ticket: Ticket,
         error: TransportError,
     },
-    /// The server has rejected a request, and only a login can help. It waits for that and is sent again.
+    /// The server has rejected a request, and only a login can help. The request waits for it and is sent
+    /// again.
     NeedsLogin {
         ticket: Ticket,
         failure: Arc<Failure>,
     },
 }
 
-/// A message of a server, with its envelope or the reason why it is unusable.
+/// A server's message, with its parsed envelope or the reason why it is unusable.
 #[derive(Debug)]
 pub(crate) struct ReadMessage {
     pub(crate) message: Bytes,
     pub(crate) head: Result<Head, Malformed>,
-    /// The request on whose response stream it came.
+    /// The request on whose response stream the message came.
     pub(crate) during: Option<Ticket>,
 }
 
-/// A longer message is read in another thread, so that other servers are served meanwhile.
+/// A message longer than this is parsed in another thread, so that other servers are served meanwhile.
 const LONG: usize = 1 << 20;
 
 impl ReadMessage {
-    /// The thread that reads a long message. `Err`: it is short.
+    /// Starts a thread to parse a long message. `Err` returns a short one.
     pub(crate) fn of_long(message: Bytes) -> Result<JoinHandle<Self>, Bytes> {
         if message.len() <= LONG {
             return Err(message);
@@ -66,7 +67,7 @@ impl ReadMessage {
         Self { message, head, during }
     }
 
-    /// The id of the request that the message answers, well or not, as it is written.
+    /// The raw id of the request that the message answers, with a result or an error.
     pub(crate) fn answered_id(&self) -> Option<&[u8]> {
         let message = &self.message;
         match &self.head {
@@ -85,10 +86,10 @@ pub(crate) fn ticket(id: &[u8]) -> Option<Ticket> {
     std::str::from_utf8(id).ok()?.parse().ok().map(Ticket)
 }
 
-/// The ticket that the id of a response means. An id of the wrong kind, such as `"5"` or `5.0` for 5, means the same
-/// request: only plugbay makes ids, and each is a number of its own.
+/// The ticket that the id of a response stands for. An id of the wrong kind, such as `"5"` or `5.0` for 5,
+/// means the same request: only plugbay makes ids, and each is a unique number.
 pub(crate) fn answered_ticket(id: &[u8]) -> Option<Ticket> {
-    /// Above it, not every whole number has a floating-point one.
+    /// Above this, floating-point numbers cannot represent every whole number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Some(text) = string_value(id).filter(|_| id.starts_with(b"\"")) {
         let ticket = ticket(text.as_bytes())?;
@@ -102,7 +103,7 @@ pub(crate) fn answered_ticket(id: &[u8]) -> Option<Ticket> {
     })
 }
 
-/// A link of either kind; the actor need not know which.
+/// A link of either kind; the actor need not know which one.
 pub(crate) enum Link {
     Pipe(Box<PipeLink>),
     Http(Box<HttpLink>),
@@ -125,7 +126,7 @@ impl Link {
         }
     }
 
-    /// Tells the server that no response is needed any more.
+    /// Tells the server that a response is no longer needed.
     pub(crate) fn cancel(&mut self, ticket: Ticket, notification: Bytes) {
         match self {
             Self::Pipe(pipe) => pipe.connection.send(notification),
@@ -148,7 +149,7 @@ impl Link {
         }
     }
 
-    /// Goes on writing without reading, while a caller cannot take more. Never ends by itself.
+    /// Goes on writing without reading, for the time when a caller cannot take more. Never ends by itself.
     pub(crate) async fn keep_writing(&mut self) {
         match self {
             Self::Pipe(pipe) => pipe.connection.keep_writing().await,
@@ -161,7 +162,7 @@ impl Link {
         matches!(self, Self::Http(_))
     }
 
-    /// The opening is over; `version` is the negotiated one, `None` for a modern server.
+    /// Notes that the server is open; `version` is the negotiated one, `None` for a modern server.
     pub(crate) fn opened(&mut self, version: Option<&str>) {
         if let Self::Http(http) = self {
             http.opened(version);
@@ -176,14 +177,14 @@ impl Link {
         }
     }
 
-    /// Takes the arguments that requests repeat in headers.
+    /// Sets the arguments that requests repeat in headers.
     pub(crate) fn set_mirrors(&mut self, mirrors: Mirrors) {
         if let Self::Http(http) = self {
             http.set_mirrors(mirrors);
         }
     }
 
-    /// Requests of which nothing was sent, so that another server may get them.
+    /// Takes the requests of which nothing was sent, so that another server can get them.
     pub(crate) fn take_unsent(&mut self) -> Vec<(Ticket, Bytes)> {
         match self {
             Self::Pipe(pipe) => pipe.connection.take_unsent(),
@@ -199,8 +200,9 @@ impl Link {
         }
     }
 
-    /// Why the server is gone. The link still waits for the responses to these requests: [`Link::next`] ends
-    /// when [`Link::take_unsent`] has something, or nothing is in flight any more.
+    /// Retires the link; returns why the server is gone. The link still waits for the responses to these
+    /// requests: [`Link::next`] ends when [`Link::take_unsent`] has something, or nothing is in flight any
+    /// more.
     pub(crate) fn retire(&mut self, kept: &[Ticket]) -> Failure {
         match self {
             Self::Pipe(pipe) => pipe.failure("went away"),
@@ -224,7 +226,7 @@ impl Link {
         }
     }
 
-    /// Releases memory that is only kept for the next message.
+    /// Releases memory that is kept only for the next message.
     pub(crate) fn trim(&mut self) {
         if let Self::Pipe(pipe) = self {
             pipe.connection.trim();
@@ -239,7 +241,7 @@ impl Link {
         }
     }
 
-    /// Keeps a line that was no message: it may explain a failure.
+    /// Keeps a line that was not a message: it may explain a failure.
     pub(crate) fn keep_line(&self, line: &[u8]) {
         match self {
             Self::Pipe(pipe) => pipe.keep_line(line),
@@ -247,7 +249,7 @@ impl Link {
         }
     }
 
-    /// A failure of a server that is still there.
+    /// A failure of a server that is still running.
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
         match self {
             Self::Pipe(pipe) => pipe.failure(what),
@@ -255,7 +257,7 @@ impl Link {
         }
     }
 
-    /// What a failure of this server is made of, also while the link is in use.
+    /// The evidence for a failure of this server; also usable while the link is in use.
     pub(crate) fn witness(&self) -> Witness {
         match self {
             Self::Pipe(pipe) => pipe.witness(),
@@ -263,7 +265,7 @@ impl Link {
         }
     }
 
-    /// Whether messages to the server have headers and the server answers by lines.
+    /// Whether messages to the server have headers but the server answers with lines.
     pub(crate) fn answers_by_lines(&self) -> bool {
         matches!(self, Self::Pipe(pipe) if pipe.connection.answers_by_lines())
     }
@@ -275,7 +277,8 @@ impl Link {
         }
     }
 
-    /// Why the server is gone, once [`Link::next`] has returned `None`. The rest of it is ended in the background.
+    /// The reason why the server is gone, once [`Link::next`] has returned `None`. Its processes are ended in
+    /// the background.
     pub(crate) async fn post_mortem(self, during: &str, grace: Duration) -> Failure {
         match self {
             Self::Pipe(pipe) => pipe.post_mortem(during, grace).await,
@@ -296,12 +299,12 @@ impl Link {
 #[derive(Clone)]
 pub(crate) struct Witness {
     pub(crate) stderr: StderrRing,
-    /// Lines on stdout that are no messages.
+    /// Lines on stdout that were not messages.
     pub(crate) text: Option<StderrRing>,
 }
 
 impl Witness {
-    /// A failure of a server that is still there.
+    /// A failure of a server that is still running.
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
         let what = self.stderr.secrets().hide(what.into());
         let failure = Failure::new(what, self.stderr.tail(TAIL_LINES));
@@ -312,7 +315,7 @@ impl Witness {
     }
 }
 
-/// How many of the last lines of stderr a failure is made of.
+/// How many of the last lines of stderr a failure shows.
 const TAIL_LINES: usize = 40;
-/// How many lines on stdout that are no messages a failure holds.
+/// How many stdout lines that were not messages a failure shows.
 const TEXT_LINES: usize = 3;

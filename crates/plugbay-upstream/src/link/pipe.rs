@@ -22,7 +22,7 @@ use crate::{
 
 /// How long the output of a process that has exited is still read.
 const LAST_OUTPUT: Duration = Duration::from_millis(100);
-/// How long a server that closed its output may take to exit.
+/// How long a server that has closed its output may take to exit.
 const LAST_STATUS: Duration = Duration::from_millis(500);
 
 /// Starts child processes. Tests replace it with a scripted server.
@@ -35,10 +35,10 @@ pub struct Launched {
     pub process: Option<Process>,
 }
 
-/// Makes the sink of each process that is started. The sink keeps the secrets of the server out of what it writes.
+/// Makes the sink for each started process. The sink must hide the server's secrets in what it writes.
 pub type StderrSinks = Arc<dyn Fn(&ServerName, KnownSecrets) -> Box<dyn StderrSink> + Send + Sync>;
 
-/// The launcher that starts real processes. Their stderr also goes to the sinks, if there are any.
+/// The launcher that starts real processes. Their stderr also goes to the sinks, if given.
 pub fn launcher(guard: Guard, sinks: Option<StderrSinks>) -> Launcher {
     Arc::new(move |server, spec| {
         let secrets = spec.secrets();
@@ -57,7 +57,7 @@ pub(crate) struct PipeLink {
     pub(crate) connection: Connection,
     process: Option<Process>,
     stderr: StderrRing,
-    /// Lines on stdout that are no messages.
+    /// Lines on stdout that were not messages.
     text: StderrRing,
     exited: bool,
     /// The thread that reads a long message.
@@ -77,13 +77,13 @@ impl PipeLink {
         self.process.as_ref().map(Process::pid)
     }
 
-    /// Keeps a line that was no message.
+    /// Keeps a line that was not a message.
     pub(crate) fn keep_line(&self, line: &[u8]) {
         self.text.push_line(line);
     }
 
-    /// The next event. A long message is read in another thread, and the next one waits for it. `None` when the server
-    /// is gone. Dropping the future loses nothing.
+    /// The next event; `None` when the server is gone. A long message is parsed in another thread, and the
+    /// next one waits for it. Dropping the future loses nothing.
     pub(crate) async fn next_read(&mut self) -> Option<LinkEvent> {
         if self.reading.is_none() {
             let message = match self.next().await? {
@@ -112,15 +112,15 @@ impl PipeLink {
             tokio::select! {
                 biased;
                 item = self.connection.next() => return item,
-                // Something the server started may keep its output open for ever.
+                // Processes that the server started may keep its output open for ever.
                 _ = process.wait() => self.exited = true,
             }
         }
         timeout(LAST_OUTPUT, self.connection.next()).await.unwrap_or(None)
     }
 
-    /// Why the server is gone, once [`PipeLink::next`] has returned `None`. The rest of it is ended in the
-    /// background.
+    /// The reason why the server is gone, once [`PipeLink::next`] has returned `None`. Its processes are
+    /// ended in the background.
     pub(crate) async fn post_mortem(mut self, during: &str, grace: Duration) -> Failure {
         let exit = match &mut self.process {
             Some(process) => timeout(LAST_STATUS, process.wait()).await.ok(),
@@ -135,7 +135,7 @@ impl PipeLink {
         failure
     }
 
-    /// A failure of a server that is still there.
+    /// A failure of a server that is still running.
     pub(crate) fn failure(&self, what: impl Into<String>) -> Failure {
         self.witness().failure(what)
     }
@@ -144,7 +144,7 @@ impl PipeLink {
         Witness { stderr: self.stderr.clone(), text: Some(self.text.clone()) }
     }
 
-    /// Closes its input and waits for its exit: TERM after `grace`, KILL after another.
+    /// Closes the server's input and waits for its exit: TERM after `grace`, KILL after another `grace`.
     pub(crate) async fn end(self, grace: Duration) {
         let Self { connection, process, .. } = self;
         let mut reader = connection.into_reader();

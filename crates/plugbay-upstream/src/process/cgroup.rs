@@ -1,7 +1,7 @@
-//! The cgroup of the servers: no process can leave it, whatever it does to its group, session and environment.
+//! The cgroup of the servers. No process can leave it by changing its group, session or environment.
 //!
-//! Only Linux has cgroups, and not every user may make one below their own. Where there is none, the process groups and
-//! the marker in the environment must do.
+//! Only Linux has cgroups, and not every user may make one below their own. Without one, the process groups
+//! and the marker in the environment must do.
 
 use std::{
     collections::HashSet,
@@ -20,12 +20,12 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes it below the cgroup of this process, if that is allowed.
+    /// Creates it below the cgroup of this process, if that is allowed.
     pub(super) fn create(instance: &str) -> Option<Self> {
         let folder = place(instance)?;
         for other in fs::read_dir(folder.parent()?).ok()?.flatten() {
             if other.file_name().to_string_lossy().starts_with(PREFIX) {
-                // Left by a gateway whose servers have ended later than it. It fails for one that is in use.
+                // Left by a gateway whose servers outlived it. Removing one that is in use fails.
                 _ = fs::remove_dir(other.path());
             }
         }
@@ -33,14 +33,14 @@ impl Cgroup {
         Some(Self { folder })
     }
 
-    /// The one that the gateway has made: its helper is in the same cgroup as the gateway.
+    /// The cgroup that the gateway has created: its helper is in the same parent cgroup as the gateway.
     pub(super) fn find(instance: &str) -> Option<Self> {
         place(instance).filter(|folder| folder.is_dir()).map(|folder| Self { folder })
     }
 
-    /// Moves a process into it, and with it everything that it starts from now on.
+    /// Moves a process into the cgroup, with everything that it starts from now on.
     pub(super) fn add(&self, pid: Pid) {
-        // Another gateway may remove it while it is empty, also between these two steps.
+        // Another gateway may remove the folder while it is empty, even between these two steps.
         for _ in 0..2 {
             _ = fs::create_dir(&self.folder);
             match fs::write(self.folder.join("cgroup.procs"), pid.as_raw_pid().to_string()) {
@@ -51,7 +51,7 @@ impl Cgroup {
         }
     }
 
-    /// Kills all its members at once, also those that are just being started.
+    /// Kills all members at once, including those that are just being started.
     pub(super) fn kill(&self) {
         _ = fs::write(self.folder.join("cgroup.kill"), "1");
     }
@@ -65,12 +65,12 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Fails while it has members: a browser that a login opened keeps it.
+        // Fails while it has members, such as a browser that a login opened.
         _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Also of the cgroups below: a server may be a gateway.
+/// Collects members, including those of the cgroups below: a server may be a gateway.
 fn gather(folder: &Path, members: &mut HashSet<Pid>) {
     let listed = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     members.extend(listed.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)));
@@ -87,7 +87,7 @@ fn place(instance: &str) -> Option<PathBuf> {
     Some(own_folder(&mounts, &own)?.join(format!("{PREFIX}{instance}")))
 }
 
-/// The folder of this process's cgroup, of version 2.
+/// The folder of this process's cgroup (version 2).
 fn own_folder(mounts: &str, own: &str) -> Option<PathBuf> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let mount = mounts.lines().find_map(|line| {

@@ -17,15 +17,15 @@ use super::{
     tree::{LAST_PATIENCE, Tree},
 };
 
-/// How long an exit waits for the rest of stderr, which another process may keep open.
+/// How long plugbay waits for the rest of stderr after an exit: another process may keep the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// A 5 MB result crosses a pipe of this size in a quarter of the wake-ups. All pipes of a user share
-/// a quota of 64 MiB, so only answers get more room, and not more than pays.
+/// With a pipe of this size, a 5 MB result needs a quarter of the wake-ups. All pipes of a user share a quota
+/// of 64 MiB, so only answers get more room, and no more than pays off.
 #[cfg(target_os = "linux")]
 const PIPE_SIZE: usize = 256 * 1024;
 
-/// Dropping it kills the whole process group at once; [`Process::shutdown`] asks first.
+/// A server's process. Dropping it kills the whole process group at once; [`Process::shutdown`] asks first.
 #[derive(Debug)]
 pub struct Process {
     /// Taken by the connection. The server reads the end of its input when this is dropped.
@@ -53,22 +53,23 @@ impl Process {
         })
     }
 
-    /// Of the server itself; its process group has the same number.
+    /// The server's process id, which is also the id of its process group.
     pub fn pid(&self) -> i32 {
         self.tree.id().as_raw_pid()
     }
 
-    /// Waits until the server's process has exited and the rest of its stderr is in the ring. May be
-    /// dropped and called again. What it started may still run: [`Process::shutdown`] ends that too.
+    /// Waits until the server's process has exited and the rest of its stderr is in the ring. The future may
+    /// be dropped and called again. Processes that the server started may still run: [`Process::shutdown`]
+    /// ends those too.
     pub async fn wait(&mut self) -> Exit {
         let exit = self.tree.leader_exit().await;
         self.drain.finish().await;
         exit
     }
 
-    /// Closes stdin, then TERM after `grace`, then KILL after another; the same for what is left of
-    /// the group without its leader. The caller drops stdin if it was taken, and should go on
-    /// reading stdout so that a server which is flushing can finish.
+    /// Closes stdin, then sends TERM after `grace`, then KILL after another `grace`; the same for what is
+    /// left of the group without its leader. The caller must drop stdin if it was taken, and should go on
+    /// reading stdout, so that a server which is flushing can finish.
     ///
     /// Dropping the future kills the group.
     pub async fn shutdown(mut self, grace: Duration) -> Exit {
@@ -88,12 +89,12 @@ impl Process {
             return exit;
         }
         self.tree.signal(Signal::KILL);
-        // Even KILL waits for a process that hangs in the kernel; tokio reaps it whenever it goes.
+        // A process that hangs in the kernel does not react even to KILL; tokio reaps it when it is gone.
         timeout(LAST_PATIENCE, self.tree.leader_exit()).await.unwrap_or(Exit::Unknown)
     }
 }
 
-/// Permission and the user's quota decide; any size works.
+/// Enlarges a pipe. The system or the user's quota may refuse; any size works.
 #[cfg(target_os = "linux")]
 fn enlarge(pipe: &OwnedFd) {
     _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_SIZE);
@@ -102,13 +103,13 @@ fn enlarge(pipe: &OwnedFd) {
 #[cfg(not(target_os = "linux"))]
 fn enlarge(_: &OwnedFd) {}
 
-/// The task that reads stderr; it goes with the process even if a stray keeps the pipe open.
+/// The task that reads stderr. It ends with the process, even if a stray keeps the pipe open.
 #[derive(Debug)]
 struct Drain {
     task: JoinHandle<()>,
     pipe: Arc<pipe::Receiver>,
     ring: StderrRing,
-    /// Set when the leader was first seen dead, so that repeated waits do not add up.
+    /// Set when the leader's exit was first seen, so that repeated waits do not add up.
     deadline: Option<Instant>,
 }
 

@@ -1,4 +1,5 @@
-//! The environment of a child: an allow-listed part of the gateway's, configured variables, our marker.
+//! The environment of a child: an allow-listed part of the gateway's, the configured variables, and our
+//! marker.
 
 use std::{
     collections::BTreeMap,
@@ -7,13 +8,14 @@ use std::{
 
 pub(super) const PATH: &str = "PATH";
 
-/// Carried by every child and whatever it starts: how the guard's helper finds strays.
+/// The variable that every child and its descendants carry: the guard's helper finds strays by it.
 pub(super) const MARKER: &str = "PLUGBAY_INSTANCE";
 
-/// Tells a child how many gateways there are above it.
+/// The variable that tells a child how many gateways are above it.
 pub(super) const DEPTH: &str = "PLUGBAY_DEPTH";
 
-/// Everything else of ours may be a secret and stays here: addresses, folders and switches, but no token.
+/// Variables that every server inherits: addresses, folders and switches, but no token. All others may be
+/// secrets.
 #[rustfmt::skip]
 const ALLOWED: &[&str] = &[
     PATH, "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TERM", "TMPDIR", "SHELL", "TZ", "__CF_USER_TEXT_ENCODING",
@@ -21,7 +23,7 @@ const ALLOWED: &[&str] = &[
     "SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA",
     "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_USE_ENV_PROXY",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
-    // Agents, daemons and the desktop: sockets and files that the system itself guards.
+    // Agents, daemons and the desktop: sockets and files that the system itself protects.
     "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_SSH", "GIT_SSH_COMMAND",
     "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
     "KUBECONFIG",
@@ -38,7 +40,7 @@ const ALLOWED: &[&str] = &[
     "UV_NATIVE_TLS", "UV_SYSTEM_CERTS",
 ];
 
-/// Addresses of package registries. People write passwords into them, so they stay here if they hold one.
+/// Addresses of package registries. They may contain passwords, and are then not inherited.
 #[rustfmt::skip]
 const ALLOWED_ADDRESSES: &[&str] = &[
     "npm_config_registry", "NPM_CONFIG_REGISTRY", "YARN_NPM_REGISTRY_SERVER", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL",
@@ -47,7 +49,7 @@ const ALLOWED_ADDRESSES: &[&str] = &[
 
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Programs on Windows fail in strange ways without these.
+/// Without these, programs on Windows fail in strange ways.
 const ALLOWED_ON_WINDOWS: &[&str] = &[
     "ALLUSERSPROFILE",
     "APPDATA",
@@ -92,22 +94,22 @@ pub(super) fn for_child(
     environment
 }
 
-/// The part of an environment that servers get from it, and the number of gateways above it.
+/// The part of an environment that servers inherit, and the number of gateways above them.
 pub fn inherited(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
     variables.into_iter().filter(|(name, value)| is_inherited(name, value) || name == DEPTH)
 }
 
-/// How many gateways there are above the process that got this value.
+/// How many gateways are above the process that got this value.
 pub(super) fn depth(given: Option<&OsStr>) -> usize {
     given.and_then(OsStr::to_str).and_then(|depth| depth.parse().ok()).unwrap_or(0)
 }
 
-/// Whether every server gets this variable of ours, without being named in its entry.
+/// Whether every server inherits this variable, without being named in the server's entry.
 pub fn is_inherited(name: &OsStr, value: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    // Names on Windows have no case.
+    // Variable names on Windows are not case-sensitive.
     let is =
         |allowed: &&str| if cfg!(windows) { name.eq_ignore_ascii_case(allowed) } else { name == *allowed };
     let allowed = ALLOWED.iter().any(is)
@@ -117,14 +119,14 @@ pub fn is_inherited(name: &OsStr, value: &OsStr) -> bool {
     allowed && !is_shell_function(value)
 }
 
-/// Of several addresses, if one may. A query may hold a token.
+/// Whether any of these addresses may contain a password. A query may hold a token.
 fn may_hold_password(addresses: &OsStr) -> bool {
     let Some(addresses) = addresses.to_str() else { return true };
     let authority = |rest: &str| rest.split(['/', ' ', ',', '|']).next().is_some_and(|one| one.contains('@'));
     addresses.contains('?') || addresses.split("://").skip(1).any(authority)
 }
 
-/// Some shells run code out of such values.
+/// Some shells execute such values as code.
 fn is_shell_function(value: &OsStr) -> bool {
     value.as_encoded_bytes().starts_with(b"()")
 }

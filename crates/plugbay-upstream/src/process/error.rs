@@ -1,11 +1,12 @@
-//! Why a server's program could not be started, and what its owner can do about it.
+//! Reasons why a server's program could not be started, with a remedy for the user.
 
 use std::{io, path::PathBuf};
 
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Why a program could not be started. `Display` says what is wrong, [`SpawnError::remedy`] what to do.
+/// The reason why a program could not be started. `Display` says what is wrong, [`SpawnError::remedy`] what
+/// to do.
 #[derive(Debug, Error)]
 pub enum SpawnError {
     #[error("this plugbay was started by a plugbay, which was too, and so on")]
@@ -59,10 +60,10 @@ impl SpawnError {
         }
     }
 
-    /// What the system's answer means for a program that was found and looked executable.
+    /// The meaning of the system's error for a program that was found and looked executable.
     pub(super) fn from_start(path: PathBuf, reason: io::Error) -> Self {
         match Errno::from_io_error(&reason) {
-            // The file and the working directory were there a moment ago: it is the interpreter.
+            // The file and the working directory existed a moment ago, so the interpreter is missing.
             Some(Errno::NOENT) if path.exists() => Self::NoInterpreter { path },
             Some(Errno::NOENT) => Self::NoSuchFile { path },
             Some(Errno::ACCESS | Errno::PERM) => Self::NotExecutable { path },

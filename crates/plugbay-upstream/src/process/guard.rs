@@ -1,7 +1,7 @@
-//! The gateway's side of the orphan guard: a helper process that ends our children when we cannot.
+//! The gateway's side of the orphan guard: a helper process that ends our children when the gateway cannot.
 //!
 //! The helper reads from a pipe whose only writer is the gateway, so it notices any kind of death. Until then
-//! the pipe carries the process groups of the servers.
+//! the pipe tells it the process groups of the servers.
 
 use std::{
     collections::HashSet,
@@ -27,15 +27,15 @@ use super::{
     helper::{GOODBYE, REGISTER, UNREGISTER},
 };
 
-/// A helper that ended is replaced this long after its start at the earliest: perhaps it cannot run here.
+/// Shortest time between the starts of two helpers: one that ends at once may be unable to run here.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest time between the starts of helpers that end soon.
+/// Longest time between the starts of helpers that end soon.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
-/// A helper that lived for so long can run here.
+/// A helper that lives this long is able to run here.
 const LONG_LIFE: Duration = Duration::from_secs(60);
 
-/// A cheap handle. The helper starts with the first child, and is replaced when it was killed.
-/// When the last handle is dropped, the helper is told that the gateway ends in good order.
+/// A cheap handle. The helper starts with the first child, and is replaced if it is killed. When the last
+/// handle is dropped, the helper is told that the gateway ends regularly.
 #[derive(Debug, Clone)]
 pub struct Guard {
     shared: Arc<Shared>,
@@ -48,7 +48,7 @@ impl Guard {
         Self::with_launch(Some(Launch { program, args }))
     }
 
-    /// Without a helper: child processes outlive a `kill -9` of the gateway.
+    /// A guard without a helper: child processes outlive a `kill -9` of the gateway.
     pub fn disabled() -> Self {
         Self::with_launch(None)
     }
@@ -65,24 +65,24 @@ impl Guard {
         &self.shared.instance
     }
 
-    /// Starts the helper unless it runs, and makes the cgroup. A failure is logged and not an error: a server without a
-    /// guard is better than none.
+    /// Starts the helper unless it runs, and makes the cgroup. A failure is logged but is no error: a server
+    /// without a guard is better than none.
     pub(super) fn keep_watch(&self) {
         self.shared.cgroup();
         self.shared.lock().keep_watch(&self.shared);
     }
 
-    /// Until the registration is dropped, the helper ends the group if the gateway dies.
+    /// Registers a process group: until the registration is dropped, the helper ends it if the gateway dies.
     pub(super) fn register(&self, group: Pid) -> Registration {
-        // Before the server has been sent anything. A process that it has started already is outside: its group and its
-        // marker tell.
+        // This happens before the server is sent anything. A process that it has already started is not in
+        // the cgroup, but is found by its group and its marker.
         if let Some(cgroup) = self.shared.cgroup() {
             cgroup.add(group);
         }
         let mut state = self.shared.lock();
         state.groups.insert(group);
         if !state.send(REGISTER, group) {
-            // The helper died since: a new one gets all groups.
+            // The helper has died, so a new one gets all groups.
             state.helper = None;
             state.keep_watch(&self.shared);
         }
@@ -120,7 +120,7 @@ struct Launch {
 struct Shared {
     launch: Option<Launch>,
     instance: String,
-    /// Made with the first server; `None` inside if the system does not allow it.
+    /// Created with the first server; `None` inside if the system does not allow it.
     cgroup: OnceLock<Option<Cgroup>>,
     // A std mutex: the writes under it never block, and none is held across an await.
     state: Mutex<State>,
@@ -133,7 +133,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A set and a handle: whole at every step, so a poisoned lock does no harm.
+        // The state is whole at every step, so a poisoned lock does no harm.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -155,7 +155,7 @@ struct State {
     pauses: Pauses,
 }
 
-/// The pauses between helpers that end: each is twice as long as the one before.
+/// The pauses before a new helper: each is twice as long as the one before.
 #[derive(Debug)]
 struct Pauses {
     next: Duration,
@@ -168,7 +168,7 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// How long to wait after the end of a helper that lived for so long.
+    /// How long to wait after the end of a helper that lived this long.
     fn after(&mut self, lived: Duration) -> Duration {
         if lived >= LONG_LIFE {
             self.next = FIRST_PAUSE;
@@ -194,7 +194,7 @@ impl State {
                 tokio::spawn(replace_at_end(process, helper.pid, Arc::downgrade(shared)));
                 self.helper = Some(helper);
             }
-            // Once is enough: the next server would say the same.
+            // One warning is enough: the next server would cause the same.
             Err(_) if self.warned => {}
             Err(error) => {
                 self.warned = true;
@@ -204,20 +204,20 @@ impl State {
         }
     }
 
-    /// False if the helper has gone.
+    /// Sends an order; false if the helper has ended.
     fn send(&self, order: char, group: Pid) -> bool {
         let Some(helper) = &self.helper else { return true };
         match helper.write(format!("{order}{}\n", group.as_raw_pid()).as_bytes()) {
             Ok(()) => true,
-            // A helper that does not read: on Linux it still finds the children by their marker.
+            // The helper does not read: on Linux it still finds the children by their marker.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(_) => false,
         }
     }
 }
 
-/// Waits for the end of a helper. If it was killed, another one gets all groups; without a group, the next server
-/// starts another one.
+/// Waits for the end of a helper. If there are groups, a new one starts and gets them all; without groups,
+/// the next server starts one.
 async fn replace_at_end(mut process: Child, pid: Pid, shared: Weak<Shared>) {
     let started = Instant::now();
     _ = process.wait().await;
@@ -248,7 +248,7 @@ fn all(groups: &HashSet<Pid>) -> Vec<u8> {
 
 #[derive(Debug)]
 struct Helper {
-    /// Close-on-exec, as every pipe of `Command`: a child that held it would hide our death.
+    /// Close-on-exec, like every pipe of `Command`: a child that held it would hide the gateway's death.
     orders: OwnedFd,
     pid: Pid,
 }
@@ -260,7 +260,7 @@ impl Helper {
             .arg(instance)
             // An outer gateway must not take the helper for one of its strays.
             .env_remove(MARKER)
-            // It keeps no folder busy, and Ctrl-C or a kill of our group does not reach it.
+            // It must keep no folder busy, and must survive Ctrl-C or a kill of our group.
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -268,14 +268,15 @@ impl Helper {
             .stderr(Stdio::null())
             .spawn()?;
         let orders = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.into_owned_fd()?;
-        // A helper that is stopped must not stop us.
+        // A helper that does not read must not block us.
         rustix::io::ioctl_fionbio(&orders, true)?;
         let pid =
             process.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
         Ok((Self { orders, pid }, process))
     }
 
-    /// Far below the pipe's atomic size but for hundreds of groups at once, which an empty pipe takes.
+    /// Orders stay far below the pipe's atomic size, except for hundreds of groups at once, which an empty
+    /// pipe takes.
     fn write(&self, orders: &[u8]) -> io::Result<()> {
         if !orders.is_empty() {
             rustix::io::write(&self.orders, orders)?;
@@ -284,11 +285,11 @@ impl Helper {
     }
 }
 
-/// Not a secret, only never the same twice.
+/// A random id. It need not be secret, only unique.
 fn random_id() -> String {
     let mut bytes = [0; 16];
     if getrandom::fill(&mut bytes).is_err() {
-        // Seeded by the system as well, and good enough if it gives nothing else.
+        // The system seeds these as well; this is good enough if nothing else works.
         let random =
             u128::from(RandomState::new().hash_one(1)) << 64 | u128::from(RandomState::new().hash_one(2));
         bytes = random.to_ne_bytes();

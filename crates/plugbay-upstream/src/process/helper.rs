@@ -17,13 +17,13 @@ use super::strays::Strays;
 
 pub(super) const REGISTER: char = '+';
 pub(super) const UNREGISTER: char = '-';
-/// The gateway ends in good order and has ended its servers itself.
+/// The order that the gateway ends regularly, and has ended its servers itself.
 pub(super) const GOODBYE: &[u8] = b"bye\n";
 
-/// From TERM to KILL, and again from KILL to giving up on what hangs in the kernel.
+/// Time from TERM to KILL, and from KILL to giving up on processes that hang in the kernel.
 const PATIENCE: Duration = Duration::from_millis(1500);
 const POLL: Duration = Duration::from_millis(50);
-/// A child that was just being started when the gateway died shows its marker within this time.
+/// Time within which a child that was just being started shows its marker, after the gateway's death.
 const SETTLED: Duration = Duration::from_millis(100);
 
 /// The body of the hidden subcommand that [`super::Guard`] starts. Reads orders from stdin until
@@ -34,21 +34,21 @@ pub fn guard_main(instance: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Hosts that end a whole process tree would otherwise take the helper along while the gateway is
-/// still shutting down. The pipe's end is the only thing that ends the helper.
+/// Ignores signals: hosts that end a whole process tree would otherwise take the helper along while the
+/// gateway is still shutting down. Only the end of the pipe ends the helper.
 fn ignore_signals() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
-        // Nobody reads the flag: a handler is what keeps the signal from killing. If it cannot be
-        // set, the group of its own still shields the helper from the terminal.
+        // Nobody reads the flag: the mere existence of a handler keeps the signal from killing. If it cannot
+        // be set, the helper's own group still protects it from the terminal's signals.
         _ = signal_hook::flag::register(signal.as_raw(), Arc::new(AtomicBool::new(false)));
     }
 }
 
-/// The orders of the gateway up to its end.
+/// The orders of the gateway until its end.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Orders {
     groups: HashSet<Pid>,
-    /// The gateway has said goodbye.
+    /// Whether the gateway has said goodbye.
     in_good_order: bool,
 }
 
@@ -56,7 +56,7 @@ impl Orders {
     fn read(mut input: impl BufRead) -> Self {
         let mut orders = Self::default();
         let mut line = Vec::new();
-        // An error ends it as the end of the input does: there is nothing left to listen to.
+        // An error counts as the end of the input: there is nothing left to read.
         while input.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
             orders.obey(&line);
             line.clear();
@@ -77,7 +77,7 @@ impl Orders {
     }
 
     fn execute(self, instance: &str) {
-        // A process that left its group (a browser that a login opened) survives an end in good order.
+        // A process that left its group, such as a browser that a login opened, survives a regular end.
         let strays = (!self.in_good_order).then(|| Strays::of(instance));
         let mut survivors = Survivors { groups: self.groups, strays };
         if !survivors.end_within(Signal::TERM) {
@@ -86,11 +86,12 @@ impl Orders {
     }
 }
 
-/// A line that the gateway's death cut short has no newline and is not believed: it may lack digits.
+/// Parses an order. A line without a newline was cut short by the gateway's death: it may lack digits, so it
+/// is ignored.
 fn parse(line: &[u8]) -> Option<(char, Pid)> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let (order, group) = line.split_at_checked(1)?;
-    // 0 would be our own group, and 1 is everybody when it is negated.
+    // 0 would be our own group, and 1 would mean everybody when it is negated.
     let group: i32 = group.parse().ok().filter(|group| *group > 1)?;
     Some((order.chars().next()?, Pid::from_raw(group)?))
 }
@@ -102,11 +103,12 @@ struct Survivors {
 }
 
 impl Survivors {
-    /// True when nothing is left.
+    /// Sends a signal, and waits until nothing is left or the time is over. True when nothing is left.
     fn end_within(&mut self, signal: Signal) -> bool {
         let start = Instant::now();
         if let Some(strays) = &mut self.strays {
-            // Before their parents end: then nothing would tell whose children they are.
+            // Strays are searched before their parents end: later, nothing would show whose children they
+            // are.
             strays.find(&self.groups);
         }
         self.groups.retain(|group| send(*group, signal));
@@ -127,10 +129,10 @@ impl Survivors {
     }
 }
 
-/// False if the group has gone.
+/// Signals a group; false if it is gone.
 fn send(group: Pid, signal: Signal) -> bool {
     let sent = kill_process_group(group, signal).is_ok();
-    // A stopped process acts on TERM only when it goes on.
+    // A stopped process acts on TERM only after CONT.
     sent && kill_process_group(group, Signal::CONT).is_ok()
 }
 

@@ -1,8 +1,8 @@
 //! The child process of a stdio server: started without a shell, watched, and never left behind.
 //!
-//! The id of a process group stays ours only while its leader is unreaped or the group has members.
-//! So a leader's exit is first *seen* (it stays a zombie), then its group is signalled, and only then
-//! is it reaped. What a `kill -9` of ourselves leaves is cleared by the [`Guard`]'s helper process.
+//! The id of a process group stays ours only while its leader is unreaped or the group has members. So a
+//! leader's exit is first *seen* (it stays a zombie), then its group is signalled, and only then it is
+//! reaped. After a `kill -9` of the gateway itself, the [`Guard`]'s helper process clears the rest.
 
 mod cgroup;
 mod child;
@@ -43,12 +43,12 @@ pub fn find_program(spec: &StdioSpec) -> Result<PathBuf, SpawnError> {
     resolve::program(&spec.command, path, cwd.as_deref())
 }
 
-/// A gateway may be a server of another. More of them than this are one that starts itself.
+/// A gateway may be a server of another gateway. With more levels than this, a gateway starts itself.
 const DEEPEST: usize = 4;
 
 /// Starts the server's program. Must be called inside a tokio runtime with I/O and time enabled.
 ///
-/// The ring keeps the end of its stderr. The current span is the parent of what the child's stderr is logged under.
+/// The ring keeps the end of its stderr. The child's stderr is logged under the current span.
 pub fn spawn(spec: &StdioSpec, guard: &Guard, stderr: StderrRing) -> Result<Process, SpawnError> {
     let cwd = working_directory(spec)?;
     let variables = spec.origin.variables();
@@ -76,7 +76,7 @@ pub fn spawn(spec: &StdioSpec, guard: &Guard, stderr: StderrRing) -> Result<Proc
     Process::start(command, guard, stderr).map_err(|reason| SpawnError::from_start(program, reason))
 }
 
-/// The folder in which the server starts: its own, or that of its origin.
+/// The working directory of the server: its own, or that of its origin.
 fn working_directory(spec: &StdioSpec) -> Result<Option<PathBuf>, SpawnError> {
     resolve::working_directory(spec.cwd.as_deref().or(spec.origin.folder.as_deref()))
 }

@@ -1,4 +1,4 @@
-//! From the configured command to one file, so that a failure can say what was looked for and where.
+//! Resolves the configured command to one file, so that an error can say what was searched and where.
 //!
 //! The system's own "no such file" cannot tell a missing command from a missing working directory or
 //! interpreter.
@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 
 use super::SpawnError;
 
-/// What the system's own search uses where PATH is not set.
+/// The path that the system itself searches if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// The configured folder as an absolute path.
@@ -28,7 +28,7 @@ pub(super) fn working_directory(cwd: Option<&Path>) -> Result<Option<PathBuf>, S
     }
 }
 
-/// The file to execute, searched as the child would: its PATH, its working directory.
+/// The file to execute, searched as the child would: with its PATH and its working directory.
 pub(super) fn program(
     command: &str,
     path: Option<&OsStr>,
@@ -55,7 +55,7 @@ fn named_file(path: PathBuf) -> Result<PathBuf, SpawnError> {
 
 fn search(command: &str, path: &OsStr, cwd: &Path) -> Result<PathBuf, SpawnError> {
     let mut not_executable = None;
-    // An empty entry would mean the working directory: a repository could then shadow any command.
+    // An empty entry would mean the working directory, where a repository could shadow any command.
     for folder in std::env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()) {
         let candidate = cwd.join(folder).join(command);
         match judge(&candidate) {

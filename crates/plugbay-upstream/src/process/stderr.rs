@@ -16,37 +16,36 @@ const KEPT_BYTES: usize = 64 * 1024;
 const KEPT_LINES: usize = 200;
 const READ_SIZE: usize = 4 * 1024;
 const LARGEST_PIPE: usize = 1024 * 1024;
-/// The log target of the servers' stderr, so that a user can follow it without plugbay's own log.
+/// The log target of the servers' stderr, so that a user can read it without plugbay's own log.
 const LOG_TARGET: &str = "plugbay::stderr";
 
-/// Receives a server's stderr as it comes, besides the ring. It is called while the ring is locked and must never
-/// block. It is dropped when the server is gone.
+/// Receives a server's stderr as it comes, in addition to the ring. It is called while the ring is locked, so
+/// it must never block. It is dropped when the server is gone.
 pub trait StderrSink: Send {
     fn write(&mut self, bytes: &[u8]);
 }
 
-/// A cheap handle: clones show the same lines, also after the process has gone.
+/// A cheap handle: clones show the same lines, even after the process has ended.
 #[derive(Clone, Default)]
 pub struct StderrRing {
-    // A std mutex: held for the copy of a few bytes, never across an await, so an async one would
-    // only cost more.
+    // A std mutex: held only to copy a few bytes, never across an await.
     ring: Arc<Mutex<Ring>>,
     secrets: KnownSecrets,
 }
 
 impl StderrRing {
-    /// A ring whose lines are shown without these secrets. Its bytes also go to the sink, as they are.
+    /// A ring that hides these secrets in its lines. The sink gets the bytes unchanged.
     pub fn new(secrets: KnownSecrets, sink: Option<Box<dyn StderrSink>>) -> Self {
         let ring = Ring { sink, ..Ring::default() };
         Self { ring: Arc::new(Mutex::new(ring)), secrets }
     }
 
-    /// What is not shown of the server.
+    /// The secrets of the server.
     pub(crate) fn secrets(&self) -> &KnownSecrets {
         &self.secrets
     }
 
-    /// The last `n` lines (at most 200), oldest first, without blank ones, safe to print.
+    /// The last `n` lines (at most 200), oldest first, without blank lines, safe to print.
     pub fn tail(&self, n: usize) -> Vec<String> {
         let (bytes, is_cut) = {
             let ring = self.lock();
@@ -67,11 +66,11 @@ impl StderrRing {
         tail
     }
 
-    /// For what a server prints on stdout although it is no message.
+    /// Adds a line that a server has printed on stdout, although it is no message.
     pub fn push_line(&self, line: &[u8]) {
         self.log(line);
         let mut ring = self.lock();
-        // Half a line of stderr may be waiting for its end: do not write into it.
+        // Half a line of stderr may still wait for its rest: do not write into it.
         if ring.bytes.back().is_some_and(|last| *last != b'\n') {
             ring.append(b"\n");
         }
@@ -92,13 +91,13 @@ impl StderrRing {
         }
     }
 
-    /// Logs the last line, although it has no end.
+    /// Logs the last line, even though it has no newline.
     fn log_rest(&self) {
         let rest = std::mem::take(&mut self.lock().unlogged);
         self.log(&rest);
     }
 
-    /// Logs a whole line: half a secret would not be known.
+    /// Logs a whole line: half a secret would not be recognised.
     fn log(&self, line: &[u8]) {
         if !tracing::enabled!(target: LOG_TARGET, tracing::Level::DEBUG) {
             return;
@@ -121,19 +120,19 @@ impl fmt::Debug for StderrRing {
     }
 }
 
-/// Reads until every writer has gone: a full pipe would stop the server in the middle of its work.
+/// Reads until every writer is gone: a full pipe would block the server in the middle of its work.
 pub(super) async fn drain(pipe: Arc<pipe::Receiver>, ring: StderrRing) {
     while pipe.readable().await.is_ok() {
         if read_once(&pipe, &ring).is_break() {
             return ring.log_rest();
         }
-        // A child that writes without end must not keep the others of this thread waiting.
+        // A child that writes without end must not hold up the other tasks of this thread.
         tokio::task::yield_now().await;
     }
 }
 
-/// Reads what is in the pipe at this moment, also if the runtime does not know of it yet. Another process may write
-/// without end, so there is an end to it.
+/// Reads the present content of the pipe, even if the runtime has not noticed it yet. The amount is limited,
+/// because another process may write without end.
 pub(super) fn drain_now(pipe: &pipe::Receiver, ring: &StderrRing) {
     for _ in 0..LARGEST_PIPE / READ_SIZE {
         let mut buffer = [0; READ_SIZE];
@@ -146,7 +145,7 @@ pub(super) fn drain_now(pipe: &pipe::Receiver, ring: &StderrRing) {
 /// Not async, so that the buffer lives on the stack for a moment and not in the task for hours.
 fn read_once(pipe: &pipe::Receiver, ring: &StderrRing) -> ControlFlow<()> {
     let mut buffer = [0; READ_SIZE];
-    // Locked before the read: what [`drain_now`] reads at the same time must not come in between.
+    // Locked before the read, so that [`drain_now`], which may read at the same time, cannot come in between.
     let locked = ring.lock();
     match pipe.try_read(&mut buffer) {
         Ok(0) => ControlFlow::Break(()),
@@ -162,13 +161,13 @@ fn read_once(pipe: &pipe::Receiver, ring: &StderrRing) -> ControlFlow<()> {
     }
 }
 
-/// Bytes, not lines: a flood of short lines costs a copy and nothing more.
+/// The bytes of stderr, not lines: a flood of short lines costs only a copy.
 #[derive(Default)]
 struct Ring {
     bytes: VecDeque<u8>,
     /// Older bytes were dropped, so the first line may lack its beginning.
     is_cut: bool,
-    /// The beginning of a line whose end has not come: it is not logged yet.
+    /// The beginning of a line that is still incomplete, and so not logged yet.
     unlogged: Vec<u8>,
     sink: Option<Box<dyn StderrSink>>,
 }
@@ -185,7 +184,7 @@ impl Ring {
         }
     }
 
-    /// The lines that end within these bytes. Of a line that is too long, the beginning is kept.
+    /// The lines that end within these bytes. Of a line that is too long, only the beginning is kept.
     fn ended_lines(&mut self, new: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         for (index, part) in new.split(|byte| *byte == b'\n').enumerate() {

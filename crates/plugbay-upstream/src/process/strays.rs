@@ -1,6 +1,7 @@
-//! Processes that left their group: found by the marker in their environment, by their parents, and by their cgroup.
+//! Processes that left their group. They are found by the marker in their environment, by their parents, and
+//! by cgroup.
 //!
-//! Only Linux shows them, under `/proc`; elsewhere none are found and the groups must do.
+//! Only Linux shows these, under `/proc`. Elsewhere none are found, and the groups must do.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,12 +14,12 @@ use super::{cgroup::Cgroup, environment::MARKER};
 
 #[derive(Debug)]
 pub(super) struct Strays {
-    /// `NAME=value`, as it stands in an environment.
+    /// `NAME=value`, as in an environment.
     marker: String,
     cgroup: Option<Cgroup>,
-    /// Found once, with the time when it started: its parent may have ended since.
+    /// Strays found so far, with their start times: their parents may have ended since.
     known: HashMap<Pid, u64>,
-    /// A second TERM means "at once" to many programs, so each gets one.
+    /// Processes that got a TERM. To many programs a second one means "at once", so each gets only one.
     asked: HashSet<Pid>,
 }
 
@@ -28,7 +29,7 @@ impl Strays {
         Self { marker: format!("{MARKER}={instance}"), cgroup: Cgroup::find(instance), known, asked }
     }
 
-    /// True if there are any. Members of `groups` get their signals with the group.
+    /// Signals all strays; true if there are any. Members of `groups` get the signal with their group.
     pub(super) fn signal(&mut self, signal: Signal, groups: &HashSet<Pid>) -> bool {
         let strays = self.find(groups);
         if let Some(cgroup) = self.cgroup.as_ref().filter(|_| signal == Signal::KILL) {
@@ -59,7 +60,7 @@ impl Strays {
     }
 }
 
-/// A process that runs, as `/proc/PID/stat` shows it.
+/// A running process, as `/proc/PID/stat` shows it.
 struct Stat {
     pid: Pid,
     parent: Pid,
@@ -68,10 +69,10 @@ struct Stat {
 }
 
 impl Stat {
-    /// `None` also for zombies, which cannot be ended.
+    /// Reads a process; `None` also for zombies, which cannot be ended.
     fn read(pid: Pid) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
-        // The name before the last parenthesis may hold anything.
+        // The name, which ends with the last parenthesis, may contain anything.
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
         let number = |field: usize| fields.get(field)?.parse().ok().and_then(Pid::from_raw);
         let is_zombie = matches!(fields.first(), Some(&("Z" | "X")));
@@ -80,7 +81,7 @@ impl Stat {
     }
 }
 
-/// These processes and all that they have started, with the times when they started.
+/// The processes that match, and all their descendants, with their start times.
 fn with_descendants(all: &[Stat], is_one: impl Fn(&Stat) -> bool) -> HashMap<Pid, u64> {
     let mut found: HashMap<Pid, u64> = HashMap::new();
     loop {
@@ -104,7 +105,7 @@ fn processes() -> impl Iterator<Item = Pid> {
         .filter_map(Pid::from_raw)
 }
 
-/// False also for what is not ours to read.
+/// Whether the process carries the marker. False also if we may not read it.
 fn carries(pid: Pid, marker: &[u8]) -> bool {
     fs::read(format!("/proc/{}/environ", pid.as_raw_pid()))
         .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == marker))

@@ -1,14 +1,15 @@
-//! Makes a line that a foreign program wrote safe to show in a terminal, a log or an error message.
+//! Makes a line of a foreign program safe to show in a terminal, a log or an error message.
 
 use plugbay_core::{
     text::stripped,
     wire::{Members, Span, string_value},
 };
 
-/// Long enough for any message, short enough to repeat in an answer.
+/// Longest line in bytes: enough for any message, and short enough to repeat in an answer.
 const LONGEST: usize = 4096;
 
-/// Decodes lossily and drops escape sequences and other hidden characters. Of a line that was redrawn with carriage returns, the last state that shows something is kept.
+/// Decodes a line lossily and drops escape sequences and other hidden characters. If it was redrawn with
+/// carriage returns, the last state that shows something is kept.
 pub(crate) fn clean(line: &[u8]) -> String {
     line.rsplit(|byte| *byte == b'\r').map(clean_segment).find(|text| !text.is_empty()).unwrap_or_default()
 }
@@ -20,7 +21,7 @@ pub(crate) fn error_text(message: &[u8], error: &Span) -> String {
 }
 
 fn clean_segment(bytes: &[u8]) -> String {
-    // Escape sequences may make up most of a line, but not all of a long one.
+    // A line may consist mostly of escape sequences, but a long one not entirely.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]);
     let mut cleaned = stripped(&text).replace('\t', " ");
     if cleaned.len() > LONGEST {

@@ -1,4 +1,4 @@
-//! A server's process and the group it leads: seen, signalled, reaped, in this order.
+//! A server's process and the group that it leads: first seen, then signalled, then reaped.
 
 use std::{io, time::Duration};
 
@@ -14,22 +14,22 @@ use tokio::{
 
 use super::{Exit, Guard, guard::Registration};
 
-/// After KILL only the kernel can still hold a process up.
+/// After KILL only the kernel can still hold a process up, for at most this long.
 pub(super) const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// tokio reaps it in the background if it is dropped unreaped.
+    /// If this is dropped unreaped, tokio reaps it in the background.
     pub(super) leader: Child,
     /// The leader's process id and the group's id.
     id: Pid,
     exit: Option<Exit>,
     stage: Stage,
-    /// Wakes on SIGCHLD. tokio's own `wait` would reap, and so give the group's id away, too early.
+    /// Wakes on SIGCHLD. tokio's own `wait` would reap too early, and so give the group's id away.
     exits: unix::Signal,
-    /// Whether nothing has happened since the last look.
+    /// Whether the exit was looked for since the last signal.
     looked: bool,
-    /// Last: the guard forgets the group when everything above has been done.
+    /// Last: the guard forgets the group after everything above is done.
     _registration: Registration,
 }
 
@@ -37,17 +37,17 @@ pub(super) struct Tree {
 enum Stage {
     /// The leader runs or is a zombie: the id is ours.
     Led,
-    /// The leader is reaped: the id is ours while a member is left.
+    /// The leader is reaped: the id is ours while the group has members.
     Leaderless,
     /// The id may already belong to another group.
     Gone,
 }
 
 impl Tree {
-    /// `command` must ask for a process group of its own.
+    /// Starts the process. `command` must ask for a process group of its own.
     pub(super) fn plant(mut command: Command, guard: &Guard) -> io::Result<Self> {
         let exits = unix::signal(SignalKind::child())?;
-        // First the helper: if we are killed between the two lines, it finds the child by its marker.
+        // The helper comes first: if we are killed between the two lines, it finds the child by its marker.
         guard.keep_watch();
         let leader = command.spawn()?;
         let id = leader.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
@@ -70,14 +70,14 @@ impl Tree {
     /// Waits for the leader's exit and leaves it a zombie. May be dropped and called again.
     pub(super) async fn leader_exit(&mut self) -> Exit {
         loop {
-            // One look per signal: this is polled with every message, and a look is a system call.
+            // One look per signal: this is polled with every message, and each look is a system call.
             if !self.looked
                 && let Some(exit) = self.seen_exit()
             {
                 return exit;
             }
             self.looked = true;
-            // The stream is older than the process, so no exit can slip between the look and this.
+            // The signal stream is older than the process, so no exit is missed between the look and this.
             self.exits.recv().await;
             self.looked = false;
         }
@@ -95,20 +95,20 @@ impl Tree {
         self.exit
     }
 
-    /// To every member of the group.
+    /// Signals every member of the group.
     pub(super) fn signal(&self, signal: Signal) {
         if self.stage == Stage::Gone {
             return;
         }
-        // "No such process" is as good as done.
+        // "No such process" counts as done.
         _ = kill_process_group(self.id, signal);
         if signal == Signal::TERM {
-            // A stopped process acts on TERM only when it goes on.
+            // A stopped process acts on TERM only after CONT.
             _ = kill_process_group(self.id, Signal::CONT);
         }
     }
 
-    /// Ends what the leader left behind and reaps the leader.
+    /// Ends the processes that the leader left behind, and reaps the leader.
     pub(super) async fn end_rest(&mut self, grace: Duration) {
         if self.seen_exit().is_none() {
             return;
@@ -123,7 +123,7 @@ impl Tree {
     }
 
     fn reap_leader(&mut self) {
-        // An error means that there is nothing left to reap.
+        // An error means that nothing is left to reap.
         _ = self.leader.try_wait();
         self.stage = Stage::Leaderless;
     }
@@ -141,11 +141,11 @@ impl Tree {
         true
     }
 
-    /// Only of a group without its leader: a zombie counts as a member.
+    /// Whether the group has no members. Only for a group without its leader: a zombie counts as a member.
     fn is_empty(&self) -> bool {
-        // As process 1 of a container we inherit the members and nobody else would reap them.
+        // As process 1 of a container we inherit the members, and nobody else would reap them.
         while let Ok(Some(_)) = waitpgid(self.id, WaitOptions::NOHANG) {}
-        // Refused permission counts as empty: we may end none of its members.
+        // A refused permission counts as empty: we may end none of its members.
         test_kill_process_group(self.id).is_err()
     }
 }

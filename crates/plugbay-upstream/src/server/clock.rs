@@ -1,4 +1,4 @@
-//! The runtime's clock, which tests can pause, as a [`std::time::Instant`] that core takes.
+//! The runtime's clock, which tests can pause, as the [`std::time::Instant`] that core uses.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The commands that a server's actor takes, and what it reports.
+//! The commands for a server's actor, and its reports.
 
 use std::{sync::Arc, time::Instant};
 
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::spec::ServerSpec;
 
-/// A command of the host side to a server's actor.
+/// A command from the host side to a server's actor.
 #[derive(Debug)]
 pub(crate) enum Command {
     Forward(Call),
@@ -35,53 +35,54 @@ pub(crate) enum Command {
     RootsChanged(Bytes),
     Subscribe(SubscriptionTarget),
     Unsubscribe(SubscriptionTarget),
-    /// Hosts want another log level than before.
+    /// The log level that hosts want has changed.
     LogLevelChanged,
     ClientCapabilitiesGrew,
     /// Start the server if it is not up, and list again.
     Refresh(Priority),
     /// Start the server if it is not up, and report the outcome.
     Warm(Warmed),
-    /// Whether this user wants that the server is not stopped when it is idle.
+    /// Whether this user wants the server to keep running when it is idle.
     Hold {
         user: u64,
         held: bool,
     },
-    /// Since when the server has been idle; `None`: it is in use, or does not run.
+    /// Report since when the server has been idle; `None` if it is in use or not running.
     IdleSince(oneshot::Sender<Option<Idle>>),
-    /// Stop the server if it is idle, and say whether it was.
+    /// Stop the server if it is idle, and report whether it was.
     Yield(oneshot::Sender<bool>),
     /// End the server and its actor; the sender fires when no process is left.
     Stop(oneshot::Sender<()>),
 }
 
-/// How dispensable an idle server is: the least first.
+/// Orders idle servers by how dispensable they are: the smallest stops first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Idle {
-    /// A host has its tools in sight.
+    /// Whether a host view shows its tools.
     pub(crate) held: bool,
     pub(crate) since: Instant,
 }
 
-/// What a server offers, or why it failed. The spec says which server it was: after a reload another one
-/// may have the same name.
+/// A report of a server: its offer, or why it failed. The spec identifies the server: after a reload another
+/// one may have the same name.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub spec: Arc<ServerSpec>,
     pub outcome: Result<Arc<Offer>, Arc<Failure>>,
-    /// How the next start speaks to the server.
+    /// The dialect of the next start.
     pub dialect: Dialect,
     pub terms: ListTerms,
-    /// The change that this report brings to hosts: it is over when the last clone is dropped.
+    /// The change that this report brings to hosts. It is complete when the last clone is dropped.
     pub change: Option<Arc<ListChange>>,
 }
 
 /// What the lists of a server may depend on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListTerms {
-    /// What the server was told of hosts.
+    /// The declaration that the server got.
     pub told: Declaration,
-    /// Hosts had sent no request to this process when it was asked for its lists: any other process would list the same.
+    /// Whether hosts had sent no request to this process before it listed. If so, any other process would
+    /// list the same.
     pub untouched: bool,
 }
 
@@ -95,10 +96,10 @@ pub struct Status {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// No process; the next call starts one.
+    /// There is no process; the next call starts one.
     Idle,
     Warming,
-    /// It is still starting after its start time-out.
+    /// It is still starting after its start timeout.
     Slow(Arc<Failure>),
     Ready,
     /// It has failed, or needs a login.

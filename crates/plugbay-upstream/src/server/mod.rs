@@ -29,47 +29,47 @@ use crate::{
     starts::Starts,
 };
 
-/// Makes the credentials of a server behind a URL; `None`: it has its configured headers alone.
+/// Makes the credentials of a server behind a URL; `None` if it has only its configured headers.
 pub type CredentialsFor = Arc<dyn Fn(&ServerName, &HttpSpec) -> Option<Arc<dyn Credentials>> + Send + Sync>;
 
 /// A handle to the actor of one server. Cheap to clone; [`ServerHandle::stop`] ends the actor.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     pub spec: Arc<ServerSpec>,
-    /// Tells those apart who share the server.
+    /// The number of this user among those that share the server.
     user: u64,
     commands: mpsc::UnboundedSender<Command>,
     status: watch::Receiver<Status>,
 }
 
-/// What a server's actor works with.
+/// Everything that a server's actor works with.
 #[derive(Clone)]
 pub struct ServerContext {
     pub launcher: Launcher,
     pub credentials_for: CredentialsFor,
     pub tickets: Arc<Tickets>,
-    /// The queue of starts, and what is seen of them.
+    /// The queue of starts, with the system's data about them.
     pub starts: Arc<Starts>,
     /// The hosts that can answer server requests, and their capabilities.
     pub host_registry: Arc<HostRegistry>,
-    /// Who hears what the server offers, and that its [`Status`] has changed.
+    /// The observers of what the server offers and of its [`Status`].
     pub observers: Observers,
     /// The credentials of this instance.
     pub(crate) credentials: Option<Arc<ServerCredentials>>,
-    /// For an instance of one session: the slots that it needs one of to run.
+    /// For the instance of a session: the slots, one of which it needs to run.
     pub(crate) slots: Option<SlotRequest>,
-    /// The file of its session, which goes when the last process has ended.
+    /// The file of the session, removed when the last process has ended.
     pub(crate) _file: Option<Arc<OwnFile>>,
 }
 
-/// The file of a session that does not come back; removed on drop. The actor of the server owns it, so that no process
-/// is left that could write it again.
+/// The file of a session that does not come back; removed on drop. The server's actor owns it, so that no
+/// process is left that could write it again.
 #[derive(Debug)]
 pub(crate) struct OwnFile(pub(crate) PathBuf);
 
 impl Drop for OwnFile {
     fn drop(&mut self) {
-        // The server may never have made it.
+        // The server may never have created it.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -96,13 +96,13 @@ impl ServerContext {
     }
 }
 
-/// For servers that have their configured headers alone.
+/// For servers that have only their configured headers.
 pub(crate) fn no_credentials() -> CredentialsFor {
     Arc::new(|_, _| None)
 }
 
 impl ServerHandle {
-    /// Starts the actor, not yet the server. `known` is the dialect of the last opening.
+    /// Starts the actor, but not yet the server. `known` is the dialect of the last opening.
     pub fn spawn(spec: ServerSpec, known: Option<Dialect>, context: ServerContext) -> Self {
         Self::spawn_in(None, Arc::new(spec), known, context)
     }
@@ -132,7 +132,7 @@ impl ServerHandle {
         Self { user, ..self.clone() }
     }
 
-    /// Whether the server must not be stopped when it is idle, as far as this user is concerned.
+    /// Sets whether the server must keep running for this user when it is idle.
     pub(crate) fn hold(&self, held: bool) {
         self.send(Command::Hold { user: self.user, held });
     }
@@ -164,7 +164,7 @@ impl ServerHandle {
     }
 
     pub(crate) fn send(&self, command: Command) {
-        // The actor outlives every handle but not a stop; then the call ends here.
+        // The actor outlives every handle, but not a stop. After a stop the call fails here.
         if let Err(mpsc::error::SendError(Command::Forward(call))) = self.commands.send(command) {
             let error = CallError::Gone(self.spec.name.clone());
             call.caller.answered(call.ticket, plugbay_core::exchange::Answer::Failed(error));

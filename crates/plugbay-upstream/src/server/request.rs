@@ -18,19 +18,19 @@ pub(super) fn cancellation(ticket: Ticket, reason: &str) -> Bytes {
     wire_write::cancellation(reason).render(ticket.0)
 }
 
-/// The `_meta` members of a request to a modern server that no host has sent.
+/// The `_meta` members of plugbay's own requests to a modern server.
 pub(super) fn modern_meta() -> String {
     modern_meta_for(ClientCapabilities::NONE, Extensions::default(), None, false)
 }
 
-/// The `_meta` members of a host's request to a modern server; `tasks`: its result may be a task.
+/// The `_meta` members of a host's request to a modern server. `tasks`: its result may be a task.
 pub(super) fn modern_meta_for(
     client_capabilities: ClientCapabilities,
     extensions: Extensions,
     level: Option<Level>,
     tasks: bool,
 ) -> String {
-    // Only legacy hosts declare that they notify of changed roots.
+    // Only legacy hosts declare that they send notifications of changed roots.
     let declared = ClientCapabilities { roots_changes: false, ..client_capabilities }.declaration();
     let extensions = if tasks { extensions.with_tasks() } else { extensions };
     let declared = extensions.added_to(declared);

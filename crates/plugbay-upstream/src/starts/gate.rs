@@ -1,4 +1,4 @@
-//! The queue of starts: gives each server its turn, as core decides.
+//! The queue of starts: gives each server its turn, in the order that core decides.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ struct Queue {
     waiting: HashMap<TurnId, oneshot::Sender<()>>,
 }
 
-/// One start in the queue. Dropping it leaves the queue, or frees the slot.
+/// One start in the queue. Dropping it leaves the queue, or frees its slot.
 #[derive(Debug)]
 pub(crate) struct Turn {
     gate: Arc<StartGate>,
@@ -68,13 +68,13 @@ impl Turn {
     /// Waits for the turn. Dropping the future loses nothing.
     pub(crate) async fn granted(&mut self) {
         if let Some(granted) = &mut self.granted {
-            // The sender lives in the queue until the turn comes.
+            // The sender stays in the queue until the turn comes.
             let _ = granted.await;
             self.granted = None;
         }
     }
 
-    /// Somebody waits for this start now.
+    /// Raises the priority, because somebody now waits for this start.
     pub(crate) fn raise(&self, priority: Priority) {
         let mut queue = self.gate.lock();
         queue.turns.raise(self.id, priority);

@@ -1,4 +1,4 @@
-//! Starts of all servers in this process: a few at a time, watched for their progress.
+//! Starts of all servers in this process: a few at a time, with a watch on their progress.
 
 mod gate;
 mod vitals;
@@ -10,22 +10,22 @@ pub(crate) use gate::Turn;
 use vitals::SystemVitals;
 pub use vitals::Vitals;
 
-/// So many servers start at a time for each processor, unless the user says otherwise.
+/// How many servers start at a time per processor, unless the user says otherwise.
 const STARTS_PER_PROCESSOR: usize = 4;
 
-/// The queue of starts, and what is known of the processes that start.
+/// The queue of starts, with the system's data about the processes that start.
 pub struct Starts {
     gate: Arc<StartGate>,
     pub(crate) vitals: Arc<dyn Vitals>,
 }
 
 impl Starts {
-    /// For this machine.
+    /// The queue for this machine.
     pub fn new() -> Arc<Self> {
         Self::with(default_slots(), Arc::new(SystemVitals::default()))
     }
 
-    /// With so many slots; tests script what is seen of processes.
+    /// A queue with this many slots. Tests script `vitals`.
     pub fn with(slots: usize, vitals: Arc<dyn Vitals>) -> Arc<Self> {
         Arc::new(Self { gate: StartGate::new(slots), vitals })
     }

@@ -1,6 +1,7 @@
-//! What the system tells of a server that starts: the processor time of its processes, and how busy the machine is.
+//! The system's data about a server that starts: the processor time of its processes, and how busy the
+//! machine is.
 //!
-//! Only Linux tells it, under `/proc`; elsewhere it is unknown.
+//! Only Linux has these data, under `/proc`; elsewhere they are unknown.
 
 use std::{
     fs,
@@ -8,25 +9,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What is seen of processes and of the machine. Tests script it.
+/// Data about processes and the machine. Tests script it.
 pub trait Vitals: Send + Sync {
-    /// The processor time of a process and of all that it started; `None` if the system does not tell.
+    /// The processor time of a process and all its descendants; `None` if the system does not report it.
     fn cpu(&self, pid: i32) -> Option<Duration>;
     /// The same for a server that has no process here.
     fn cpu_without_process(&self) -> Option<Duration> {
         Some(Duration::ZERO)
     }
-    /// Whether no processor has been free since the last looks.
+    /// Whether no processor was free since the previous reading.
     fn is_saturated(&self) -> bool;
 }
 
-/// Linux counts processor time in hundredths of a second, whatever its own clock is.
+/// The unit in which Linux counts processor time, whatever its own clock is.
 const TICK: Duration = Duration::from_millis(10);
-/// Two readings are compared if they lie so far apart.
+/// Least time between two readings that are compared.
 const LEAST_SPAN: Duration = Duration::from_millis(500);
-/// A machine with less than this of its time unused is saturated, in percent.
+/// A machine with a smaller unused share than this counts as saturated, in percent.
 const LEAST_UNUSED: u64 = 10;
-/// A tree of processes is not followed beyond so many members.
+/// Limit of members up to which a process tree is followed.
 const MOST_PROCESSES: usize = 256;
 
 #[derive(Debug, Default)]
@@ -90,13 +91,14 @@ fn children(pid: i32) -> Vec<i32> {
 
 /// The ticks in `/proc/PID/stat`: of the process, and of those children that it has waited for.
 fn used(stat: &str) -> Option<u64> {
-    // The name may hold spaces and parentheses; the third field follows its last one.
+    // The name may contain spaces and parentheses; the third field comes after the last parenthesis.
     let fields = stat.rsplit_once(')')?.1.split_whitespace();
     let times: Vec<u64> = fields.skip(11).take(4).filter_map(|field| field.parse().ok()).collect();
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// The first line of `/proc/stat`. Time that waits for a disk is unused, and guests are counted in user time.
+/// Parses the first line of `/proc/stat`. Waiting for a disk counts as unused; guests are already in user
+/// time.
 fn load(stat: &str) -> Option<Load> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let times: Vec<u64> = fields.take(8).map_while(|field| field.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! What the publisher of the catalog takes from the settings.
+//! The settings that the publisher of the catalog needs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -33,7 +33,7 @@ impl Filters for SandboxedFilters {
     }
 }
 
-/// The values that are whole.
+/// The output, cut to the values that are complete.
 fn output(outcome: Outcome) -> FilterOutput {
     let cut = outcome.cut.is_some();
     if !cut {

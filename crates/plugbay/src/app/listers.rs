@@ -1,4 +1,4 @@
-//! Carries out the listings that the publisher asks for.
+//! Performs the listings that the publisher asks for.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::publisher::{ListJob, ListedFor, Note};
 
-/// The task that has servers listed for kinds of hosts.
+/// The task that performs listings of servers for kinds of hosts.
 #[derive(Debug)]
 pub(super) struct Listers {
     stop: watch::Sender<bool>,
@@ -66,7 +66,7 @@ async fn run(
     while listings.join_next().await.is_some() {}
 }
 
-/// Lists a server by an instance of its own. One that is gone cannot be listed.
+/// Lists a server with a separate instance. A server that is gone cannot be listed.
 async fn list(
     handle: Option<ServerHandle>,
     job: ListJob,

@@ -64,7 +64,7 @@ impl Credentials for Login {
     }
 }
 
-/// A server that answers nobody who has not logged in; of the modern era or not.
+/// A server that rejects every request without a login, in either era.
 fn answer(asked: &Asked, modern: bool) -> Play {
     let reply = |status, body: Value| Play::Answer {
         status,
@@ -94,7 +94,7 @@ fn answer(asked: &Asked, modern: bool) -> Play {
     reply(200, json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": result }))
 }
 
-/// A gateway with one server, and a host at its end.
+/// A gateway with one server, and a host connected to it.
 struct Gate {
     login: Arc<Login>,
     endpoint: Endpoint,

@@ -1,4 +1,4 @@
-//! The language models of the settings.
+//! The language models in the settings.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use plugbay_model::RemoteModel;
 
 use crate::config::{ModelSource, NaturalLanguage, SearchModel, Settings};
 
-/// The model that ranks the tools which a search finds.
+/// The model that ranks search hits.
 pub fn choice(settings: &Settings) -> Option<Choice> {
     let SearchModel { source, deadline } = settings.search.model.clone()?;
     Some(Choice { model: chosen(source), deadline })
 }
 
-/// The model that calls tools for a sentence, and its limits.
+/// The model for `natural_language`, with its limits.
 pub(super) fn terms(settings: &Settings) -> Option<Terms> {
     let NaturalLanguage { model, limits, instructions, .. } = settings.natural_language.clone()?;
     Some(Terms { model: chosen(model), limits, unasked: settings.unasked, instructions })

@@ -9,7 +9,8 @@ use plugbay_downstream::Results;
 
 use super::filters;
 
-/// The store. What it has no memory for goes to files without names in the cache folder of the first gateway.
+/// The store. Results that do not fit into memory go to unnamed files in the cache folder of the first
+/// gateway.
 pub(super) fn store(cache_folder: Option<&PathBuf>, program: &Path) -> Arc<Results> {
     static STORE: OnceLock<Arc<Results>> = OnceLock::new();
     let folder = || cache_folder.cloned().unwrap_or_else(std::env::temp_dir);

@@ -1,4 +1,4 @@
-//! Who shares the servers of a gateway, and how `plugbay status` shows it.
+//! The scope of each server of a gateway, and how `plugbay status` shows it.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -13,16 +13,16 @@ use plugbay_upstream::spec::{ServerSpec, Transport};
 use super::{App, InUse};
 use crate::config::ServerSettings;
 
-/// Who shares a server, and how many processes of it run for all of them.
+/// The scope of a server, and how many of its processes run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScopeStatus {
     pub scope: ScopeChoice,
     pub running: usize,
     /// How many may run, if each session has its own.
     pub limit: Option<usize>,
-    /// The folder that it runs for, if each has its own.
+    /// The folder that it runs for, if each folder has its own.
     pub folder: Option<String>,
-    /// It is behind a URL, and so has no process here.
+    /// Whether it is behind a URL, and so has no process here.
     pub remote: bool,
 }
 
@@ -41,7 +41,7 @@ impl App {
     }
 }
 
-/// The scope of a server in this project, and why.
+/// The scope of a server in this project, with the reason.
 pub(super) fn scope_of(server: &ServerSettings, spec: &ServerSpec, project: &Path) -> ScopeChoice {
     let cwd;
     let launch = match &spec.transport {
@@ -55,12 +55,12 @@ pub(super) fn scope_of(server: &ServerSettings, spec: &ServerSpec, project: &Pat
     scope::choose(&launch, server.sharing.scope, &project.to_string_lossy())
 }
 
-/// The hosts of a gateway.
+/// The host registry of a gateway.
 pub(super) fn host_registry(many: bool) -> Arc<HostRegistry> {
     let hosts = HostRegistry::default();
     if many {
-        // Servers are told all capabilities at once: a legacy server learns them only at `initialize`, and would
-        // have to be started again for the next host.
+        // Servers are told all capabilities at once: a legacy server learns them only at `initialize`, so
+        // would have to be restarted for the next host.
         hosts.add_capabilities(ClientCapabilities::ALL);
     }
     Arc::new(hosts)

@@ -1,4 +1,4 @@
-//! The help text: commands in groups, and what holds for all of them.
+//! The help text: the commands in groups, and the notes that apply to all of them.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use clap::CommandFactory;
 use super::Args;
 use crate::output::wrap;
 
-/// The most columns of a help text.
+/// Longest line of a help text, in columns.
 pub(super) const WIDTH: usize = 80;
 
-/// Each command stands in one group, in the order in which people need them.
+/// The groups of commands. Each command is in one group, in the order in which people need them.
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Servers",

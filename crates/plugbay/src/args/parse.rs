@@ -12,7 +12,7 @@ use crate::{
     settings,
 };
 
-/// Returns the exit code where nothing is left to do: after a help text, the version, or a mistake.
+/// Parses the arguments. `Err` is the exit code after a help text, the version or a mistake.
 pub(super) fn parse() -> Result<Args, ExitCode> {
     let words = commands::add::canonical(help::command, env::args_os().collect());
     let color = color(&words);
@@ -20,7 +20,7 @@ pub(super) fn parse() -> Result<Args, ExitCode> {
         let matches = command.color(color.into()).try_get_matches_from(&words)?;
         Args::from_arg_matches(&matches)
     };
-    // The help text takes longer to make than everything else here, so it is made only for those who read it.
+    // The help text takes longer to make than everything else here, so it is made only when it is shown.
     let args = parse(Args::command())
         .or_else(|error| if is_text(error.kind()) { parse(help::command()) } else { Err(error) });
     args.map_err(|error| {
@@ -33,13 +33,13 @@ pub(super) fn parse() -> Result<Args, ExitCode> {
     })
 }
 
-/// The user wants a text, or gets the help text because there is no command.
+/// Whether this "error" shows a text: one that the user wants, or the help text because there is no command.
 fn is_text(kind: ErrorKind) -> bool {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     matches!(kind, DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand)
 }
 
-/// The first paragraph says what is wrong; the lines after it are hints.
+/// The error of a wrong command line. Its first paragraph says what is wrong; the lines after it are hints.
 fn mistake(error: &clap::Error) -> CommandError {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -49,7 +49,7 @@ fn mistake(error: &clap::Error) -> CommandError {
     hints.fold(CommandError::usage(message), CommandError::hint)
 }
 
-/// The options of a command line that cannot be parsed, as far as they say how to print its mistakes.
+/// The options in a command line that cannot be parsed, to find out how to print its mistakes.
 fn options(words: &[OsString]) -> impl Iterator<Item = &str> {
     words.iter().skip(1).filter_map(|word| word.to_str()).take_while(|word| *word != "--")
 }

@@ -18,17 +18,18 @@ use super::{
     link::{Batch, CHUNK, LARGE, Link, Sent, fill, size, write_all},
 };
 
-/// Messages by their connection: mostly one.
+/// Messages grouped by connection; mostly there is one.
 type Outgoing = SmallVec<[(Arc<Link>, Batch); 1]>;
 
-/// The way to the host.
+/// The output to the host.
 #[derive(Default)]
 pub(super) struct HostOutput {
-    /// The host is answered as it first spoke.
+    /// The framing of the host's first message, in which it is answered.
     framing: OnceLock<Framing>,
-    /// Messages of several connections must not mix. Held while a message is written, by the thread that writes it.
+    /// Keeps messages of several connections apart. Held by the thread that writes, while it writes a
+    /// message.
     writing: Mutex<()>,
-    /// The longest message that the daemon takes from the host.
+    /// The longest message that the daemon accepts from the host.
     limit: AtomicUsize,
 }
 
@@ -47,7 +48,7 @@ impl HostOutput {
             return Ok(());
         }
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without std's own buffer, which would copy every message.
+        // Written without std's own buffer, which would copy every message.
         write_all(Descriptor(rustix::stdio::stdout()), &mut queue)
     }
 }
@@ -83,7 +84,7 @@ impl Bridge {
                     self.host.framing.get_or_init(|| seen);
                 }
                 match item {
-                    // The daemon rejects what is no message as it rejects it from any host.
+                    // Invalid messages are forwarded too: the daemon rejects them as it does for any host.
                     Incoming::Message(bytes) | Incoming::NotText(bytes) | Incoming::Noise(bytes) => {
                         messages.push(bytes);
                     }
@@ -100,11 +101,11 @@ impl Bridge {
         self.end(Phase::Ending);
     }
 
-    /// Sends messages of the host on, each on the connection where it belongs. Waits while there is none.
+    /// Forwards messages of the host, each on its connection. Waits while there is no connection.
     fn forward(self: &Arc<Self>, messages: &Batch) {
         while !messages.is_empty() && self.await_link() {
             let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-            // It may have ended before this thread could send.
+            // The connection may have ended before this thread could send.
             let Some(outgoing) = self.register(messages) else { continue };
             for (link, batch) in outgoing {
                 self.send(&link, &batch);
@@ -114,7 +115,7 @@ impl Bridge {
         }
     }
 
-    /// Sends messages that are registered. The next connection gets them if this one has ended.
+    /// Sends registered messages. If this connection has ended, the next one gets them.
     pub(super) fn send(&self, link: &Link, messages: &Batch) {
         if link.send(messages.iter().cloned()) == Sent::Nothing {
             let mut state = self.lock();
@@ -122,7 +123,7 @@ impl Bridge {
         }
     }
 
-    /// Returns when there is a connection. `false`: the host is gone.
+    /// Waits for a connection. `false`: the host is gone.
     fn await_link(self: &Arc<Self>) -> bool {
         let mut state = self.lock();
         loop {
@@ -140,7 +141,7 @@ impl Bridge {
         }
     }
 
-    /// Registers messages and finds the connection of each. `None`: there is no connection.
+    /// Registers messages and finds their connections; `None` if there is no connection.
     fn register(&self, messages: &Batch) -> Option<Outgoing> {
         let mut outgoing = Outgoing::new();
         let mut state = self.lock();
@@ -174,7 +175,7 @@ impl Bridge {
     }
 }
 
-/// A message of which nothing is known has no id to answer to.
+/// The error for a message that is too long. It has no id, because the message was not read.
 fn too_long(limit: usize) -> Bytes {
     let error = serde_json::json!({ "code": -32600, "message": Fault::TooLong(limit).to_string() });
     write::error(b"null", error.to_string().as_bytes())

@@ -15,34 +15,35 @@ use smallvec::SmallVec;
 use super::{Bridge, Phase, spawn};
 use crate::daemon::pipes::PipeEnd;
 
-/// How much one read takes at most.
+/// Limit of bytes per read.
 pub(super) const CHUNK: usize = 64 * 1024;
 
-/// Buffers of such messages are given back: a bridge stays small for as long as its host runs.
+/// After messages of this size the buffers are released, so that a bridge stays small as long as its host
+/// runs.
 pub(super) const LARGE: usize = 1024 * 1024;
 
-/// The messages of one read: mostly one.
+/// The messages of one read; mostly there is one.
 pub(super) type Batch = SmallVec<[Bytes; 4]>;
 
 /// A connection to a daemon.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) number: Connection,
-    /// Stands in the method of each control message.
+    /// Part of the method of each control message.
     pub(super) token: String,
-    /// This process serves at the other end.
+    /// Whether this process itself serves at the other end.
     pub(super) is_own: bool,
     from_daemon: PipeReader,
     // A std mutex: held to copy or take the handle, never while something is written.
     to_daemon: Mutex<Option<Arc<PipeWriter>>>,
 }
 
-/// What the system took of messages for a connection.
+/// How much of some messages was written to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
     /// All of it, or a part before the connection ended.
     Something,
-    /// Not a byte: the connection had ended.
+    /// Nothing, because the connection had ended.
     Nothing,
 }
 
@@ -65,7 +66,7 @@ impl Link {
         }
     }
 
-    /// The host sends nothing more on it: the daemon answers what is in flight and closes it.
+    /// Closes the host's side: the daemon answers what is in flight, then closes the connection.
     pub(super) fn finish(&self) {
         self.output().take();
     }
@@ -124,7 +125,8 @@ impl Bridge {
         }
     }
 
-    /// The daemon of this connection ends. It reads what was sent until now: the host's next message opens another.
+    /// Handles a daemon that was stopped. It still reads what was sent until now; the host's next message
+    /// opens another.
     fn stopped(self: &Arc<Self>, link: &Arc<Link>) {
         let mut state = self.lock();
         if state.current.as_ref().is_some_and(|current| current.number == link.number) {
@@ -138,7 +140,7 @@ impl Bridge {
         link.finish();
     }
 
-    /// The daemon of this connection takes no new requests: another one does.
+    /// Handles a daemon that takes no new requests, because another one does.
     fn hand_over(self: &Arc<Self>, link: &Arc<Link>) {
         let mut state = self.lock();
         if state.current.as_ref().is_none_or(|current| current.number != link.number) {
@@ -160,7 +162,8 @@ impl Bridge {
     }
 
     fn ended(self: &Arc<Self>, link: &Arc<Link>) {
-        // A message that is being sent is known as sent or unsent before it is counted as lost.
+        // Wait until a message that is being sent is known to be sent or unsent, before it is counted as
+        // lost.
         let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let messages = state.table.ended(link.number);
@@ -170,7 +173,7 @@ impl Bridge {
         if dies {
             state.died();
         }
-        // A message could not be sent any more before the daemon was stopped.
+        // Set if a message could no longer be sent before the daemon was stopped.
         let reopens = dies || (state.phase == Phase::Stopped && state.table.needs_connection());
         if reopens {
             state.phase = Phase::Open;
@@ -189,12 +192,12 @@ impl Bridge {
     }
 }
 
-/// How long these messages are together.
+/// The total length of these messages.
 pub(super) fn size(messages: &Batch) -> usize {
     messages.iter().map(Bytes::len).sum()
 }
 
-/// Reads once into the framer. `false`: nothing more comes.
+/// Reads once into the framer. `false` at the end of the input.
 pub(super) fn fill(framer: &mut Framer, chunk: &mut [u8], mut input: impl Read) -> bool {
     loop {
         match input.read(chunk) {
@@ -209,7 +212,7 @@ pub(super) fn fill(framer: &mut Framer, chunk: &mut [u8], mut input: impl Read) 
     }
 }
 
-/// Writes everything, as many pieces at a time as the system takes.
+/// Writes everything, with as many pieces per call as the system accepts.
 pub(super) fn write_all(mut output: impl Write, queue: &mut Queue) -> io::Result<()> {
     while !queue.is_empty() {
         let written = output.write_vectored(&queue.slices(IoSlice::new));

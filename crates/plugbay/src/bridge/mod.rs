@@ -1,8 +1,8 @@
-//! The bridge: what `plugbay serve` is on stdio while a daemon holds the servers.
+//! The bridge: the part of `plugbay serve` on stdio when a daemon holds the servers.
 //!
-//! It moves bytes between one host and the daemon. Plain threads that block cost one read and one write per message,
-//! and less memory than a runtime. What it knows of the host is in [`plugbay_core::bridge`]; if the daemon ends or
-//! hands over, that is enough to open the session again.
+//! It moves bytes between one host and the daemon. Plain blocking threads cost one read and one write per
+//! message, and less memory than a runtime. Its knowledge of the host is in [`plugbay_core::bridge`]. If the
+//! daemon ends or hands over, that is enough to open the session again.
 
 mod host;
 mod link;
@@ -26,24 +26,24 @@ use crate::daemon::{
     start::{self, Opened},
 };
 
-/// The threads read and write, and keep nothing on their stacks.
+/// Stack size of the threads: they read and write, and keep nothing on their stacks.
 const STACK: usize = 128 * 1024;
 /// How long the daemon may take to end the session of a host that has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_secs(40);
 
-/// Serves the host in this process, while its daemon cannot be had.
+/// Serves the host in this process while no daemon is available.
 pub type Alone = Box<dyn Fn(AloneSession) -> io::Result<JoinHandle<()>> + Send + Sync>;
 
-/// A session of the host in this process.
+/// A session of the host that this process serves.
 #[derive(Debug)]
 pub struct AloneSession {
-    /// The far end of its connection.
+    /// The other end of its connection.
     pub pipes: PipeEnd,
-    /// Stands in the method of each control message.
+    /// Part of the method of each control message.
     pub token: String,
     /// The state of the session at the last daemon.
     pub state: Option<String>,
-    /// Why there is no daemon, for the user.
+    /// The reason why there is no daemon, for the user.
     pub reason: String,
 }
 
@@ -54,43 +54,43 @@ struct Bridge {
     host: HostOutput,
     // A std mutex: held for look-ups in the table, never while something is read or written.
     state: Mutex<State>,
-    /// Held from the registration of a host's message until it is sent, so that a connection that ends knows which
-    /// messages it got. Locked before `state`.
+    /// Held from the registration of a host's message until it is sent, so that the end of a connection shows
+    /// which messages were sent. Locked before `state`.
     sending: Mutex<()>,
-    /// Notified when `state` has another connection or phase.
+    /// Notified when the connection or phase in `state` changes.
     changed: Condvar,
 }
 
 struct State {
     table: Table,
-    /// How the session is opened again.
+    /// The hello with which the session is opened again.
     window: WindowHello,
-    /// Takes the host's next message.
+    /// The connection for the host's next message.
     current: Option<Arc<Link>>,
-    /// Connections to daemons that have handed over: they answer what is in flight.
+    /// Connections to daemons that have handed over; they still answer what is in flight.
     draining: Vec<Arc<Link>>,
     connections: Connection,
     phase: Phase,
-    /// When daemons ended lately that did not tell so.
+    /// When daemons recently ended without notice.
     deaths: VecDeque<Instant>,
     /// How often the host was served in this process.
     times_alone: u32,
-    /// The threads that serve it or have done so.
+    /// The threads that have served the host in this process, running or not.
     alone: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// The daemon was stopped by the user: the host's next message starts another.
+    /// The user stopped the daemon; the host's next message starts another one.
     Stopped,
     /// The host has closed its end.
     Ending,
-    /// Nobody reads what is written to the host.
+    /// The host no longer reads.
     HostGone,
 }
 
-/// Serves the host at stdin and stdout through the daemon. The error says why there is none.
+/// Serves the host at stdin and stdout through the daemon. `Err` says why there is none.
 pub fn serve(place: Place, window: WindowHello, alone: Alone) -> Result<(), String> {
     let opened = start::open(&place, &window);
     let bridge = Arc::new(Bridge {
@@ -116,7 +116,7 @@ pub fn serve(place: Place, window: WindowHello, alone: Alone) -> Result<(), Stri
     spawn(move || reader.read_host()).map_err(|error| error.to_string())?;
     bridge.wait();
     let alone = std::mem::take(&mut bridge.lock().alone);
-    // Their servers end, and what they log is written.
+    // Until then their servers end, and their log is written.
     for thread in alone {
         let _ = thread.join();
     }
@@ -137,7 +137,7 @@ impl Bridge {
             state = waited.0;
             if waited.1.timed_out() && state.is_alone() && state.table.is_at_rest() {
                 let bridge = Arc::clone(self);
-                // Without a thread for it now, the next attempt may have one.
+                // If no thread can be started now, the next attempt may succeed.
                 let _ = spawn(move || bridge.go_back());
             }
         }
@@ -173,7 +173,7 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 impl Bridge {
-    /// Makes the daemon's answer to a hello a connection of this bridge. `is_own`: this process has answered it.
+    /// Connects the bridge to the daemon that has answered its hello. `is_own`: this process has answered it.
     fn connect(self: &Arc<Self>, opened: Opened, is_own: bool) -> io::Result<()> {
         let Opened { pipes, token, limit } = opened;
         self.host.set_limit(limit);
@@ -183,11 +183,11 @@ impl Bridge {
         let replay = state.table.replay(link.number, &link.token);
         let is_reopened = link.number > 1;
         drop(state);
-        // Before the host's next message.
+        // This must come before the host's next message.
         self.send(&link, &replay.into());
         let mut state = self.lock();
         state.current = Some(Arc::clone(&link));
-        // Another connection may have ended since.
+        // Another connection may have ended in the meantime.
         let again = state.table.send_again(link.number);
         let changes = if is_reopened { state.table.list_changes() } else { Vec::new() };
         if state.is_ending() {

@@ -1,4 +1,4 @@
-//! Opens the session of the host again: at the daemon that runs now, at a new one, or in this process.
+//! Opens the session of the host again: at the current daemon, at a new one, or in this process.
 
 use std::{
     io,
@@ -15,12 +15,13 @@ use crate::{
     settings,
 };
 
-/// If daemons die so often within this time, the host is served without one.
+/// If this many daemons die within this time, the host is served without one.
 const DEATHS: usize = 6;
 const WITHIN: Duration = Duration::from_secs(5);
-/// How long a host is served in this process before the daemon is tried again, unless the user sets it.
+/// First time that the host is served in this process before the daemon is tried again, unless the user sets
+/// it.
 const ALONE: Duration = Duration::from_secs(30);
-/// The time doubles so often.
+/// How many times that time is doubled at most.
 const DOUBLINGS: u32 = 6;
 
 /// How long the host is served in this process before the daemon is tried again: longer each time.
@@ -29,7 +30,7 @@ pub(super) fn time_alone(times: u32) -> Duration {
 }
 
 impl Bridge {
-    /// Returns when the session is open again, or the bridge ends.
+    /// Opens the session again; returns when it is open or the bridge ends.
     pub(super) fn reopen(self: &Arc<Self>) {
         let state = self.lock();
         if state.is_ending() {
@@ -49,14 +50,15 @@ impl Bridge {
         }
     }
 
-    /// Uses the connection to the daemon. Without one, this process serves the host, through pipes as to a daemon.
+    /// Uses the connection to the daemon. Without one, this process serves the host through pipes, like a
+    /// daemon.
     pub(super) fn connect_or_serve_alone(self: &Arc<Self>, opened: Result<Opened, String>) -> io::Result<()> {
         let reason = match opened {
             Ok(opened) => return self.connect(opened, false),
             Err(reason) => reason,
         };
         let [pipes, theirs] = pipes::pair()?;
-        // No server may forge a control message here either.
+        // Here too, no server may forge a control message.
         let token = hello::random_token()?;
         let mut state = self.lock();
         state.times_alone += 1;
@@ -69,11 +71,11 @@ impl Bridge {
         self.connect(Opened { pipes, token, limit: usize::MAX }, true)
     }
 
-    /// Lets the daemon serve a host that this process serves, if there is a daemon and nothing is in flight.
+    /// Lets the daemon serve the host again, if there is a daemon and nothing is in flight.
     pub(super) fn go_back(self: &Arc<Self>) {
         let window = self.lock().window.clone();
         let Ok(opened) = start::open(&self.place, &window) else { return };
-        // Until the daemon serves the host, no message of it is sent.
+        // Until the daemon serves the host, no message from the host is sent.
         let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let is_as_told = state.window.state == window.state;
@@ -96,7 +98,7 @@ impl Bridge {
 }
 
 impl State {
-    /// Notes that a daemon has ended without a word.
+    /// Notes that a daemon has ended without notice.
     pub(super) fn died(&mut self) {
         let now = Instant::now();
         self.deaths.retain(|at| now.duration_since(*at) < WITHIN);

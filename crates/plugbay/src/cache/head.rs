@@ -1,4 +1,4 @@
-//! The head of a cache file: everything that a session needs to open, and where the tools are.
+//! The head of a cache file: everything that a session needs at its start, and the place of the tools.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Head<'a> {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredList<'a> {
-    /// Where its tools are.
+    /// The place of its tools.
     pub(super) tools: ToolsPlace,
     #[serde(borrow)]
     pub(super) offer: StoredOffer<'a>,
@@ -32,7 +32,7 @@ pub(super) struct StoredList<'a> {
 /// A list without its tools.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredOffer<'a> {
-    /// The client capabilities and extensions of the hosts that it is for.
+    /// The client capabilities and extensions of the hosts that the list is for.
     #[serde(borrow, default)]
     declared: Vec<&'a RawValue>,
     /// Absent in files of earlier versions.
@@ -56,12 +56,12 @@ pub(super) struct StoredOffer<'a> {
     prompts: Vec<&'a RawValue>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     skills: Vec<&'a RawValue>,
-    /// Not known in files of earlier versions.
+    /// Unknown in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     left_out: Option<LeftOut>,
 }
 
-/// Texts of a list that are written for the file.
+/// The parts of a list as texts for the file.
 pub(super) struct Texts {
     declared: Vec<String>,
     extensions: String,

@@ -1,9 +1,9 @@
-//! The cache of server offers on disk: with it, the first list needs no server.
+//! The cache of server offers on disk: it makes the first list possible without a server.
 //!
-//! One file per launch identity, so a changed command never shows another program's tools. It holds the lists that the
-//! server has for several kinds of hosts; processes that share the folder replace only those that they have just
-//! received. A file is replaced as a whole, by rename, under a lock. A file of a newer plugbay is left alone.
-//! Tools are read when they are needed.
+//! There is one file per launch identity, so a changed command never shows another program's tools. A file
+//! holds the server's lists for several kinds of hosts. Processes that share the folder replace only the
+//! lists that they have just received. A file is replaced as a whole, by rename, under a lock. Files of a
+//! newer plugbay are left alone. Tools are read when they are needed.
 
 mod head;
 mod older;
@@ -38,30 +38,30 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// The cache folder, and the thread that writes to it.
 #[derive(Debug)]
 pub struct Cache {
-    /// `None`: no folder is known, so nothing is cached.
+    /// `None` if no folder is known: then nothing is cached.
     folder: Option<PathBuf>,
     writer: Option<Writer<Job>>,
 }
 
-/// What the cache has of a server.
+/// The cached lists of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CachedLists {
     /// The server has never connected.
     Absent,
-    /// The server was started before and never answered: not worth waiting for.
+    /// The server was started before but never answered, so it is not worth waiting for.
     NoAnswer,
-    /// At least one; the one that was saved last is the last. A list of an earlier version has no kind of host.
+    /// At least one list; the last one was saved last. A list of an earlier version has no kind of host.
     Lists(Vec<KnownList>),
 }
 
-/// What is saved of a server.
+/// An update of a server's file.
 #[derive(Debug, Clone)]
 pub enum Saved {
-    /// It does not answer; lists that it has made before stay.
+    /// The server does not answer. Its earlier lists stay.
     NoAnswer,
-    /// Nothing new: the file is of an earlier version.
+    /// The same content in the current format: the file is of an earlier version.
     Again,
-    /// What it lists for hosts that declare this, and when it confirmed that, in seconds since 1970.
+    /// The server's lists for hosts with this declaration, and when it confirmed them, in seconds since 1970.
     List { declared: Declaration, offer: Arc<Offer>, confirmed: u64 },
 }
 
@@ -77,8 +77,8 @@ impl Cache {
         Self { folder, writer: None }
     }
 
-    /// A file that cannot be parsed is moved aside and logged; it is never overwritten. One of an earlier version is
-    /// written anew in the background.
+    /// Loads the lists of a server. A file that cannot be parsed is moved aside and logged, and never
+    /// overwritten. One of an earlier version is rewritten in the background.
     pub fn load(&mut self, server: &ServerName, identity: &str) -> CachedLists {
         let Some(path) = self.path(identity) else { return CachedLists::Absent };
         let stored = match Stored::open(&path) {
@@ -121,14 +121,14 @@ impl Cache {
     }
 }
 
-/// The state of the files in the cache folder, found without changing any.
+/// The state of the files in the cache folder, determined without changing any.
 #[derive(Debug, Default)]
 pub struct Inspection {
     /// Cache files that cannot be parsed.
     pub damaged: Vec<PathBuf>,
-    /// Drafts of writers that no longer run.
+    /// Temporary files of writers that no longer run.
     pub left_behind: Vec<PathBuf>,
-    /// Another process holds the lock for longer than a writer waits.
+    /// The lock file, if another process has held it for longer than a writer waits.
     pub locked: Option<PathBuf>,
 }
 
@@ -154,7 +154,7 @@ pub fn inspect(folder: &Path) -> Inspection {
 }
 
 impl Write for Job {
-    /// Adds what is saved to what is there. Another process may have saved lists for other hosts meanwhile.
+    /// Merges the update into the file. Another process may have saved lists for other hosts meanwhile.
     fn write(&self) -> io::Result<()> {
         let _lock = own::lock(&files::folder_of(&self.path).join(LOCK), LOCK_PATIENCE)?;
         let before = Stored::read(&self.path).unwrap_or_default();

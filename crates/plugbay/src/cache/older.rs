@@ -10,7 +10,7 @@ use super::{
     stored::FORMAT,
 };
 
-/// The format with lists for several kinds of hosts, and the one before it.
+/// The format with lists for several kinds of hosts, and the format before it.
 const LISTS: u32 = 5;
 const ONE_LIST: u32 = 4;
 
@@ -29,18 +29,18 @@ struct OlderTools<'a> {
     tools: Vec<&'a RawValue>,
 }
 
-/// `None`: this is no cache file of any version.
+/// Parses an older file; `None` if this is no cache file of any version.
 pub(super) fn parse(text: &[u8]) -> Option<CachedLists> {
     let older: Older<'_> = serde_json::from_slice(text).ok()?;
     let lists = match older.format {
         LISTS => {
             older.lists.iter().map(|list| known_list(list.get().as_bytes())).collect::<Option<Vec<_>>>()?
         }
-        // Its members stand where those of one list stood later. A server that never answered has none.
+        // The file's own members are those of the one list. A server that never answered has none.
         ONE_LIST => known_list(text).into_iter().collect(),
-        // Its first line was cut off.
+        // The file has lost its first line.
         FORMAT => return None,
-        // Of another version: replaced when the server next lists.
+        // A file of another version; it is replaced when the server next lists.
         _ => return Some(CachedLists::Absent),
     };
     Some(if lists.is_empty() { CachedLists::NoAnswer } else { CachedLists::Lists(lists) })

@@ -1,7 +1,7 @@
-//! One cache file: a line that says the format, the head, and behind it the tools.
+//! One cache file: a line with the format, then the head, then the tools.
 //!
-//! `{"format":6,"head":LENGTH}`, a newline, a JSON object of that length, then for each list an index, definitions, and
-//! if it is long a search index.
+//! `{"format":6,"head":LENGTH}`, a newline, a JSON object of that length. Then for each list an index, the
+//! definitions, and a search index if the list is long.
 
 use std::{
     fs::File,
@@ -22,11 +22,11 @@ use super::{
 use crate::files::own;
 
 pub(super) const FORMAT: u32 = 6;
-/// A file of up to so many bytes is read whole.
+/// A file of up to this many bytes is read whole.
 pub(super) const SMALL: u64 = 64 << 10;
-/// A larger file is not read.
+/// A file larger than this is not read.
 const LARGEST: u64 = 256 << 20;
-/// The first line is no longer than this.
+/// Longest first line, in bytes.
 const FIRST_LINE: usize = 64;
 
 /// A cache file that was opened.
@@ -34,7 +34,7 @@ const FIRST_LINE: usize = 64;
 pub(super) struct Stored {
     /// The file, or its beginning.
     beginning: Bytes,
-    /// If there is more of it.
+    /// The open file, if there is more of it.
     file: Option<File>,
 }
 
@@ -45,7 +45,7 @@ struct FirstLine {
 }
 
 impl Stored {
-    /// Reads as much of the file as tells what it has.
+    /// Reads the beginning of the file, which shows what it contains.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let (file, length) = opened(path)?;
         if length <= SMALL {
@@ -82,7 +82,7 @@ impl Stored {
         Ok(bytes.into())
     }
 
-    /// Whether a newer version of plugbay has written this. Nobody knows its shape but for its first bytes.
+    /// Whether a newer version of plugbay has written this. Only its first bytes are then understood.
     pub(super) fn is_newer(&self) -> bool {
         format(&self.beginning).is_some_and(|format| format > FORMAT)
     }
@@ -92,12 +92,12 @@ impl Stored {
         format(&self.beginning).is_some_and(|format| format < FORMAT)
     }
 
-    /// What it has; `None` if it is damaged.
+    /// The lists in it; `None` if it is damaged.
     pub(super) fn lists(&self, path: &Path) -> Option<CachedLists> {
         self.lists_and_age(path).map(|(lists, _)| lists)
     }
 
-    /// The same, and whether an earlier version has written it, so that it should be written anew.
+    /// The same, and whether an earlier version has written it, so that it should be rewritten.
     pub(super) fn lists_and_age(&self, path: &Path) -> Option<(CachedLists, bool)> {
         if first_line(&self.beginning).is_none() {
             return older::parse(&self.beginning).map(|lists| (lists, self.is_older()));
@@ -110,7 +110,7 @@ impl Stored {
         Some((lists, lacks_index))
     }
 
-    /// The head, and what stands behind it; `None` if they are damaged.
+    /// The head and the body; `None` if they are damaged.
     fn parts(&self) -> Option<(Head<'_>, Body)> {
         let (start, FirstLine { head, .. }) = first_line(&self.beginning)?;
         let end = start.checked_add(head)?;
@@ -131,7 +131,7 @@ impl Stored {
         head.lists.into_iter().map(read).collect::<Option<Vec<_>>>().is_none()
     }
 
-    /// The tools of a file that is being replaced.
+    /// The tools in a file that is being replaced.
     fn saved_tools(&self) -> Vec<SavedTools> {
         let Some((head, body)) = self.parts() else { return Vec::new() };
         let saved =
@@ -166,14 +166,14 @@ fn check_length(length: u64) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::FileTooLarge, why))
 }
 
-/// The first bytes of a file that has at least so many.
+/// The first bytes of a file that has at least that many.
 fn beginning(file: &File) -> io::Result<Vec<u8>> {
     let mut beginning = vec![0; FIRST_LINE];
     file.read_exact_at(&mut beginning, 0)?;
     Ok(beginning)
 }
 
-/// The number of the format, with which files of every version begin: `{"format":6`.
+/// The number of the format. Files of every version begin with it: `{"format":6`.
 fn format(file: &[u8]) -> Option<u32> {
     let mut rest = file;
     for token in ["{", "\"format\"", ":"] {
@@ -185,14 +185,14 @@ fn format(file: &[u8]) -> Option<u32> {
     Some(digits.parse().unwrap_or(u32::MAX))
 }
 
-/// The first line, and where the head begins. `None`: the file is of another version, or damaged.
+/// The first line, and where the head begins; `None` if the file is of another version or damaged.
 fn first_line(file: &[u8]) -> Option<(usize, FirstLine)> {
     let line = file[..file.len().min(FIRST_LINE)].split_inclusive(|byte| *byte == b'\n').next()?;
     let first: FirstLine = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
     (first.format == FORMAT).then_some((line.len(), first))
 }
 
-/// The content of the file of a server. What is made of the same tools is taken from the file before.
+/// The content of a server's file. Data derived from unchanged tools is copied from the previous file.
 pub(super) fn render(server: &str, lists: &[KnownList], before: &Stored) -> Option<Vec<u8>> {
     let saved = before.saved_tools();
     let texts: Vec<Texts> = lists.iter().map(Texts::of).collect();
@@ -206,7 +206,7 @@ pub(super) fn render(server: &str, lists: &[KnownList], before: &Stored) -> Opti
     let mut content = serde_json::to_vec(&FirstLine { format: FORMAT, head: head.len() }).ok()?;
     content.push(b'\n');
     content.extend_from_slice(&head);
-    // In place: a second copy of a long list would be the most memory that it ever takes.
+    // Inserted in place: a second copy of a long list would need more memory than anything else here.
     body.splice(..0, content);
     Some(body)
 }

@@ -1,5 +1,5 @@
-//! The tools in a cache file: an index with their names and places, then the definitions, then their search index. Read when
-//! they are needed.
+//! The tools in a cache file: an index with their names and places, then the definitions, then their search
+//! index. They are read when they are needed.
 
 use std::{
     fs::File,
@@ -20,28 +20,28 @@ use super::stored::SMALL;
 use crate::embeddings;
 use crate::files;
 
-/// Where the tools of a list are, behind the head, and what is known of them without reading them.
+/// The place of a list's tools after the head, and the facts about them that are known without reading them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ToolsPlace {
     brief: ToolsBrief,
-    /// Some say something about apps: these are read at once.
+    /// Whether some have app metadata: such tools are read at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     ui: bool,
-    /// No definition has hidden characters: these need not be read to be cleaned of them.
+    /// Whether no definition has hidden characters: then they need not be read to remove such characters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     visible: bool,
     /// Where the index begins, counted from the end of the head.
     start: u64,
     /// The length of the index. The definitions follow it.
     index: u64,
-    /// Of index and definitions.
+    /// The checksum of index and definitions.
     checksum: u64,
-    /// Of lists that are worth it. Earlier versions know nothing of it.
+    /// Only for lists that are worth it. Earlier versions do not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     search: Option<SearchPlace>,
 }
 
-/// The search index of a list, behind its definitions.
+/// The search index of a list, after its definitions.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SearchPlace {
     version: u32,
@@ -51,18 +51,19 @@ struct SearchPlace {
     checksum: u64,
 }
 
-/// The names of tools in their order; of each the length of its definition, and where in it name and description are.
+/// The names of the tools in order. For each, the length of its definition and the places of its name and
+/// description.
 #[derive(Serialize, Deserialize)]
 struct ToolsIndex {
     names: Vec<String>,
     places: Vec<(u32, [u32; 4])>,
 }
 
-/// The bytes behind the head of a cache file.
+/// The bytes after the head of a cache file.
 pub(super) enum Body {
     /// A small file was read whole.
     Read(Bytes),
-    /// The file stays open, so that a writer that replaces it does not disturb.
+    /// The file stays open, so that a writer that replaces it does not matter.
     Open { file: File, start: u64 },
 }
 
@@ -99,8 +100,8 @@ impl Body {
 }
 
 impl ToolsPlace {
-    /// Adds tools to what stands behind the head; `None` if they cannot be saved. An index of the same tools in the file before
-    /// is taken as it is.
+    /// Adds tools to the body; `None` if they cannot be saved. If the previous file has an index of the same
+    /// tools, that is copied.
     pub(super) fn write(
         server: &str,
         tools: &Tools,
@@ -137,12 +138,13 @@ impl ToolsPlace {
         Some(place)
     }
 
-    /// Whether their search index is saved: that of few tools is soon made, and lists with apps are read at once.
+    /// Whether their search index is saved. For few tools it is quickly made, and lists with apps are read at
+    /// once.
     fn is_worth_an_index(&self) -> bool {
         !self.ui && self.brief.bytes as u64 > SMALL
     }
 
-    /// Whether an earlier version has saved these without an index that can be used.
+    /// Whether an earlier version has saved these tools without a usable index.
     pub(super) fn lacks_index(&self) -> bool {
         self.is_worth_an_index() && self.search.as_ref().is_none_or(|search| search.version < INDEX_VERSION)
     }
@@ -157,7 +159,7 @@ impl ToolsPlace {
         (checksum(&index) == search.checksum).then_some(index)
     }
 
-    /// The tools, to be read when they are needed. `None` if they are damaged, as far as that is seen at once.
+    /// The tools, to be read when they are needed; `None` if they are visibly damaged.
     pub(super) fn tools(self, body: &Body, path: &Path) -> Option<Tools> {
         if self.brief.count == 0 {
             return Some(Vec::new().into());
@@ -174,7 +176,7 @@ impl ToolsPlace {
         self.index.saturating_add(self.brief.bytes as u64)
     }
 
-    /// `None` if they are damaged.
+    /// Reads the tools; `None` if they are damaged.
     pub(super) fn read(&self, body: &Body) -> Option<Vec<Tool>> {
         let bytes = body.read(self.start, self.length()).ok()?;
         if checksum(&bytes) != self.checksum {
@@ -199,14 +201,14 @@ impl ToolsPlace {
     }
 }
 
-/// Tools of a file that is being replaced.
+/// The tools in a file that is being replaced.
 pub(super) struct SavedTools {
     pub(super) place: ToolsPlace,
     pub(super) body: Body,
 }
 
 impl SavedTools {
-    /// The index that a server's tools have here, if they are the same.
+    /// The index of these tools in the previous file, if it was made for the same tools of the same server.
     fn index_of(&self, tools: &ToolsPlace, server: &str) -> Option<Bytes> {
         let same = (self.place.checksum, self.place.length()) == (tools.checksum, tools.length());
         self.place.read_index(server, &self.body).filter(|_| same)
@@ -263,7 +265,7 @@ impl ToolSource for Source {
     }
 }
 
-/// Tells a damaged file; against somebody who wants to deceive it does not help.
+/// A checksum that detects damaged files. It gives no protection against deliberate changes.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);

@@ -32,7 +32,7 @@ fn list(host: &str, tool: &'static str, confirmed: u64) -> Saved {
     Saved::List { declared: kind(host), offer: offer(tool), confirmed }
 }
 
-/// As another process loads it.
+/// Loads the lists as another process would.
 fn load(cache: &Cache, identity: &str) -> CachedLists {
     let mut other = Cache::new(cache.folder.clone());
     let lists = other.load(&ServerName::parse("s").unwrap(), identity);
@@ -143,7 +143,7 @@ fn a_cache_file_of_a_newer_version_is_neither_used_nor_moved_nor_overwritten() {
         let found = inspect(folder.path());
         assert!(found.damaged.is_empty(), "{found:?}");
     }
-    // Nor one that is too large to be read.
+    // A file that is too large to be read is not damaged either.
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(1 << 30).unwrap();
     let mut cache = Cache::new(Some(folder.path().to_owned()));
@@ -214,7 +214,7 @@ fn the_tools_of_a_large_cache_file_are_read_when_they_are_needed() {
     let tools = &lists[0].offer.tools;
     assert!(!tools.are_read());
     assert_eq!((tools.len(), tools.bytes(), tools.names().len()), (2000, many(2000).tools.bytes(), 2000));
-    // Another process replaces the file, and what was opened stays as it was.
+    // Another process replaces the file, but the opened file stays as it was.
     let mut other = Cache::new(Some(folder.path().to_owned()));
     other.save(&name, "x", Saved::List { declared: kind(POOR), offer: many(3), confirmed: 2 });
     other.finish();
@@ -329,7 +329,7 @@ fn a_cache_file_with_impossible_places_is_damaged() {
     }
 }
 
-/// The head of the file of [`many`] tools, and what stands behind it.
+/// The head and the body of the file with [`many`] tools.
 fn parts(file: &[u8]) -> (String, Vec<u8>) {
     let line = file.split(|byte| *byte == b'\n').next().unwrap();
     let head = serde_json::from_slice::<serde_json::Value>(line).unwrap()["head"].as_u64().unwrap();
@@ -352,7 +352,7 @@ fn saved_many(folder: &Path) -> (PathBuf, Vec<u8>) {
     (path, content)
 }
 
-/// What a loaded list has of an index, as this server's.
+/// The index that a loaded list has for this server.
 fn index_of(folder: &Path, server: &str) -> Option<Bytes> {
     let CachedLists::Lists(lists) = load(&Cache::new(Some(folder.to_owned())), "x") else { panic!() };
     let (tools, server) = (&lists[0].offer.tools, ServerName::parse(server).unwrap());
@@ -368,7 +368,7 @@ fn the_search_index_of_a_long_list_is_saved_with_it() {
     let expected = StoredIndex::write("s", &many(2000).tools, crate::embeddings::table());
     assert_eq!(index_of(folder.path(), "s").unwrap(), expected);
     assert_eq!(index_of(folder.path(), "another"), None, "its name is among the words");
-    // A short one is soon made.
+    // The index of a short list is quickly made.
     let mut cache = Cache::new(Some(folder.path().to_owned()));
     cache.save(&ServerName::parse("s").unwrap(), "short", list(POOR, BIG, 1));
     cache.finish();
@@ -389,7 +389,7 @@ fn a_search_index_in_the_cache_that_is_damaged_or_newer_is_not_used() {
     for content in [damaged, put_together(&newer, &body), cut.to_vec()] {
         fs::write(&path, &content).unwrap();
         assert_eq!(index_of(folder.path(), "s"), None);
-        // The tools are there all the same, and nobody has touched the file.
+        // The tools are still there, and the file is unchanged.
         assert_eq!(fs::read(&path).unwrap(), content);
         let CachedLists::Lists(lists) = load(&Cache::new(Some(folder.path().to_owned())), "x") else {
             panic!()
@@ -425,7 +425,7 @@ fn a_search_index_is_made_anew_only_for_another_list() {
         cache.save(&ServerName::parse("s").unwrap(), "x", saved);
         cache.finish();
     };
-    // An index that is whole, but not the one that would be made.
+    // An index that is intact, but not the one for these tools.
     let index = index_of(folder.path(), "s").unwrap();
     let other = StoredIndex::write("s", &many(2000).tools, None);
     let sum = |bytes: &[u8]| stored_tools::checksum(bytes).to_string();

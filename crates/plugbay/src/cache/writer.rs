@@ -1,4 +1,4 @@
-//! Writes in a thread of its own, because a disk can be slow, and again what could not be written.
+//! Writes files in a separate thread, because a disk can be slow, and retries failed writes.
 
 use std::{
     io,
@@ -7,16 +7,16 @@ use std::{
     time::Duration,
 };
 
-/// A failed write is repeated with the next one, or after this time.
+/// A failed write is retried with the next write, or after this time.
 const RETRY: Duration = Duration::from_secs(30);
-/// So many writes are repeated; of more, the oldest are given up.
+/// Limit of writes to retry; above it, the oldest are given up.
 const WAITING: usize = 1024;
 
 /// One write.
 pub(super) trait Write: Send + 'static {
     fn write(&self) -> io::Result<()>;
 
-    /// Whether the other write, an earlier one, need not be done any more.
+    /// Whether this write makes an earlier one unnecessary.
     fn supersedes(&self, earlier: &Self) -> bool;
 }
 
@@ -61,7 +61,7 @@ fn run<T: Write>(inbox: &Receiver<T>) {
         }
         let mut problem: Option<io::Error> = None;
         waiting.retain(|job| {
-            // One lock is for all files, and each would wait for it.
+            // One lock protects all files, so every further write would wait for it too.
             let is_locked = problem.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
             let written = if is_locked { return true } else { job.write() };
             written.map_err(|error| problem = Some(error)).is_err()
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// A write of a place; `fails` says whether it is done.
+    /// A write of one place; `fails` decides whether it succeeds.
     struct Job {
         place: u32,
         fails: Arc<AtomicBool>,
@@ -112,7 +112,8 @@ mod tests {
         Job { place, fails: Arc::clone(fails), tried: tried.clone() }
     }
 
-    /// Writes place 1 so often to a full disk, then place 2 to one with room; returns the attempts from then on.
+    /// Makes this many writes of place 1 fail, then writes place 2 successfully; returns the attempts from
+    /// then on.
     fn attempts_after_failures(failures: usize) -> Vec<u32> {
         let (tried, attempts) = mpsc::channel();
         let is_full = Arc::new(AtomicBool::new(true));

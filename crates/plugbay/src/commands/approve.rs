@@ -16,7 +16,7 @@ use crate::config::{
     masked::masked_words,
 };
 
-/// A proposal with the content of the files that it is about: an approval is for exactly this content.
+/// A proposal with the content of its files: an approval is valid for exactly this content.
 #[derive(Debug, Clone)]
 pub struct Proposed {
     pub proposal: Proposal,
@@ -25,8 +25,8 @@ pub struct Proposed {
 }
 
 impl Proposed {
-    /// What an approval of this file would allow; `None` if there is nothing in it. Variables are not expanded, so
-    /// that no secret is shown.
+    /// What an approval of this file would allow; `None` if the file has no content. Variables are not
+    /// expanded, so that no secret is shown.
     pub fn of(file: &Path, paths: &Paths) -> Option<Self> {
         let settings = config::load(Some(file), paths, &|name| Some(format!("${{{name}}}")));
         let mut found = settings.contents.iter().map(|content| content.file.clone());
@@ -37,7 +37,7 @@ impl Proposed {
             besides: [credentials(&config::entries(Some(file), paths)), besides(&settings)].concat(),
             found: found.collect(),
         };
-        // Which remotes there are is no question of the file.
+        // The remotes are not set by this file.
         let mut diagnostics = settings.diagnostics;
         diagnostics.retain(|problem| problem.kind != Kind::NoRemote);
         Some(Self { proposal, contents: settings.contents, diagnostics })
@@ -58,7 +58,7 @@ pub struct ApproveArgs {
 }
 
 impl ApproveArgs {
-    /// To approve this file, after a question.
+    /// Approves this file after asking.
     pub fn of(file: &Path) -> Self {
         Self { path: Some(file.to_owned()), yes: false }
     }
@@ -81,7 +81,7 @@ pub struct Launch {
     pub name: String,
     #[serde(flatten, serialize_with = "command_or_problem")]
     pub command: Result<Vec<String>, String>,
-    /// Of the environment, or headers. Names only: values may be secrets.
+    /// Variables of the environment, or headers. Names only: values may be secrets.
     pub variables: Vec<String>,
     pub folder: Option<PathBuf>,
 }
@@ -107,7 +107,7 @@ pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, Comman
             }
         }
     }
-    // Approves exactly the content that was shown, even if a file has changed since.
+    // Approves exactly the content that was shown, even if a file has changed meanwhile.
     config::approve(paths, &proposed.contents).map_err(|error| CommandError::failed(error.to_string()))?;
     context.output.note(match proposed.contents.len() {
         1 => format!("approved {} with its present content", file.display()),
@@ -118,7 +118,7 @@ pub fn approve(context: &Context, args: &ApproveArgs) -> Result<ExitCode, Comman
     Ok(ExitCode::SUCCESS)
 }
 
-/// The programs that run for headers, and the files with secrets that servers or their logins get.
+/// The programs that run for headers, and the secret files that servers or their logins get.
 fn credentials(entries: &[WrittenEntry]) -> Vec<String> {
     let of = |entry: &WrittenEntry| {
         let name = &entry.name;
@@ -135,7 +135,7 @@ fn credentials(entries: &[WrittenEntry]) -> Vec<String> {
     entries.iter().filter(|entry| !entry.disabled).flat_map(of).collect()
 }
 
-/// The files that the settings of a login name.
+/// The files named in the settings of a login.
 fn files(oauth: &Value) -> Vec<String> {
     let members = oauth.as_object().into_iter().flatten();
     let named = members.flat_map(|(key, value)| match value {
@@ -145,7 +145,7 @@ fn files(oauth: &Value) -> Vec<String> {
     named.collect()
 }
 
-/// Which models get which data, with which key, and which calls need no consent any more.
+/// Which models get which data, with which key, and which calls will need no consent.
 fn besides(settings: &Settings) -> Vec<String> {
     let sends = |source: &ModelSource, what: &str| match source {
         ModelSource::Remote(endpoint) => {
@@ -169,7 +169,7 @@ fn besides(settings: &Settings) -> Vec<String> {
     [search, agents, unasked].into_iter().flatten().collect()
 }
 
-/// As JSON: the words of `command`, or a `problem`.
+/// Serializes the words as `command`, or an error as `problem`.
 fn command_or_problem<S: Serializer>(
     command: &Result<Vec<String>, String>,
     serializer: S,
@@ -208,7 +208,8 @@ impl Launch {
         Self { name, command: Ok(command), variables, folder }
     }
 
-    /// The same without what may be a secret: arguments that sound so, and the user, path and query of a URL.
+    /// The same without possible secrets: arguments that look like secrets, and the user, path and query of a
+    /// URL.
     #[must_use]
     pub fn masked(mut self) -> Self {
         self.command = self.command.map(|words| match &*words {

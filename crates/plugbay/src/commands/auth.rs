@@ -94,9 +94,9 @@ pub struct LoginRow {
     /// When the access token ends, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
-    /// plugbay can renew the token without the user.
+    /// Whether plugbay can renew the token without the user.
     pub renews: bool,
-    /// Why the token cannot be renewed, or the login not be read.
+    /// The reason why the token cannot be renewed, or the login cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -140,7 +140,7 @@ async fn login(context: &Context, settings: &Settings, args: LoginArgs) -> Resul
         }
         match log_in_to(context, &candidate, &scopes, &browsers).await {
             Ok(()) => made += 1,
-            // Those that need no login, or none of a user.
+            // Servers that need no login, or no login by a user.
             Err(
                 LoginError::NotNeeded | LoginError::Machine | LoginError::Discovery(DiscoveryError::Nothing),
             ) if !named => {}
@@ -174,7 +174,7 @@ async fn log_in_to(
     Ok(())
 }
 
-/// Shows the way to the user, and waits.
+/// Shows the user how to log in, and waits.
 async fn follow(
     context: &Context,
     name: &str,
@@ -212,7 +212,7 @@ async fn follow(
     }
 }
 
-/// Lines of stdin. A thread of its own reads them: it may wait for ever, and nobody waits for it.
+/// Lines of stdin. A separate thread reads them, because it may wait for ever; nobody waits for that thread.
 fn lines() -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     thread::spawn(move || {
@@ -221,7 +221,7 @@ fn lines() -> mpsc::UnboundedReceiver<String> {
                 return;
             }
         }
-        // Keeps the channel open: the browser may still come back by itself.
+        // Keeps the channel open: the browser may still come back without any input here.
         thread::park();
     });
     receiver
@@ -251,7 +251,7 @@ async fn logout(context: &Context, settings: &Settings, server: Option<&str>) ->
     Ok(())
 }
 
-/// Ends the logins at servers whose entries are removed: afterwards nobody could.
+/// Ends the logins at servers whose entries are removed: afterwards this would be impossible.
 pub(super) async fn forget(context: &Context, names: &[String]) {
     let settings = context.source.load();
     for name in names {
@@ -301,7 +301,7 @@ async fn row(candidate: &Candidate) -> LoginRow {
     row
 }
 
-/// The servers that may have a login: all, or the one of this name.
+/// The servers that may have a login: all of them, or the one of this name.
 fn candidates(
     context: &Context,
     settings: &Settings,

@@ -52,10 +52,10 @@ Examples:
 
 Without a daemon: plugbay serve --no-daemon, or PLUGBAY_DAEMON=off.";
 
-/// What the command tells.
+/// The result of the command.
 #[derive(Debug, Serialize)]
 pub struct DaemonReport {
-    /// What has been done; absent for `status`.
+    /// The action taken; absent for `status`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<Done>,
     /// How many calls had no answer when the daemon was stopped.
@@ -121,7 +121,7 @@ pub(super) fn status(place: &Place) -> Result<Option<DaemonStatus>, CommandError
         Ok(None) => Ok(None),
         Ok(Some(Reply::Refused { reason })) => Err(silent(&reason)),
         Ok(Some(_)) => Err(silent("its answer makes no sense")),
-        // It was just ending.
+        // The daemon was just ending.
         Err(error) if ended(&error) => Ok(None),
         Err(error) => Err(does_not("tell its status", place, &error)),
     }
@@ -139,7 +139,7 @@ fn ended(error: &io::Error) -> bool {
     )
 }
 
-/// Returns when the daemon and its servers have ended, with the number of calls that it cut.
+/// Stops the daemon; returns when it and its servers have ended, with the number of calls that were cut off.
 fn stop(place: &Place) -> Result<(Done, usize), CommandError> {
     let failed = |error: io::Error| does_not("stop", place, &error);
     let stream = match place.connect() {
@@ -152,7 +152,7 @@ fn stop(place: &Place) -> Result<(Done, usize), CommandError> {
         Err(error) if ended(&error) => return Ok((Done::Stopped, 0)),
         Err(error) => return Err(failed(error)),
     };
-    // The connection ends with the daemon.
+    // The connection ends when the daemon does.
     stream.set_read_timeout(Some(STOP_TIME)).map_err(failed)?;
     let mut cut = 0;
     loop {
@@ -165,7 +165,7 @@ fn stop(place: &Place) -> Result<(Done, usize), CommandError> {
     }
 }
 
-/// The error of a daemon that does not do what the user wants.
+/// The error for a daemon that does not do what was asked.
 fn does_not(what: &str, place: &Place, error: &io::Error) -> CommandError {
     let failed = CommandError::failed(format!("the daemon does not {what}: {error}"));
     let process = place.holder().filter(|_| error.kind() == io::ErrorKind::TimedOut);
@@ -175,7 +175,7 @@ fn does_not(what: &str, place: &Place, error: &io::Error) -> CommandError {
     }
 }
 
-/// Starts another daemon, also if none runs.
+/// Starts a new daemon, even if none is running.
 fn restart(place: &Place) -> Result<Done, CommandError> {
     let failed = |error: io::Error| CommandError::failed(format!("no daemon can be started: {error}"));
     let done = match start::ask(place, Request::HandOver) {
@@ -191,7 +191,7 @@ impl Daemon {
     fn new(DaemonStatus { pid, version, since, windows, servers }: DaemonStatus) -> Self {
         let processes = Processes::read();
         let server = |mut status: ServerStatus| {
-            // A process of another gateway of the daemon may run.
+            // Another gateway of the daemon may run a process of the server.
             if status.instances > 0 && status.state == ServerState::Idle {
                 status.state = ServerState::Ready;
             }

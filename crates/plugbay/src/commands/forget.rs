@@ -1,4 +1,4 @@
-//! `plugbay forget`: forgets what searches of this project led to.
+//! `plugbay forget`: forgets which tools searches in this project led to.
 
 use std::process::ExitCode;
 

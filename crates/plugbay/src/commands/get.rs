@@ -1,4 +1,4 @@
-//! `plugbay get`: one server's entry as it counts, and what is known of the server. Starts nothing.
+//! `plugbay get`: one server's effective entry, and the facts known about the server. Starts nothing.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ pub struct GetArgs {
 pub struct Details {
     #[serde(flatten)]
     pub entry: WrittenEntry,
-    /// By the cache; absent if the server has never listed its tools, or is disabled.
+    /// From the cache; absent if the server has never listed its tools, or is disabled.
     pub tools: Option<CachedTools>,
     /// Its state in every running gateway.
     pub gateways: Vec<InGateway>,
@@ -28,7 +28,7 @@ pub struct Details {
 
 #[derive(Debug, Serialize)]
 pub struct CachedTools {
-    /// Those that hosts may call, as hosts see them.
+    /// Tools that hosts may call, by the names that hosts see.
     pub allowed: Vec<String>,
     /// How many the server has.
     pub all: usize,
@@ -48,7 +48,7 @@ pub async fn get(context: &Context, args: &GetArgs) -> Result<ExitCode, CommandE
         context.settings()?;
     }
     let Some(index) = entries.iter().position(|entry| entry.name.eq_ignore_ascii_case(&args.name)) else {
-        // The reason may be a file that plugbay does not use.
+        // The reason may be a file that plugbay ignores.
         context.output.diagnostics(&context.source.load().diagnostics);
         return Err(no_such_server(&args.name, entries.iter().map(|entry| entry.name.as_str())));
     };
@@ -60,7 +60,7 @@ pub async fn get(context: &Context, args: &GetArgs) -> Result<ExitCode, CommandE
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why plugbay cannot use the entry, such as a variable that is not set.
+/// The reason why plugbay cannot use the entry, such as a variable that is not set.
 fn problem(context: &Context, name: &str) -> Option<String> {
     let servers = context.source.load().servers;
     let server = servers.into_iter().find(|server| server.name.as_str().eq_ignore_ascii_case(name))?;

@@ -85,7 +85,7 @@ mod tests {
     const TOKENS_PER_TOOL: usize = 348;
     const TOOLS_PER_SERVER: usize = 10;
 
-    /// Set `UPDATE_DOCS=1` to write the table anew.
+    /// Set `UPDATE_DOCS=1` to rewrite the table.
     #[test]
     fn the_table_in_the_docs_is_true() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/auto.md");

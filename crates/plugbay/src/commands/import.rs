@@ -49,7 +49,7 @@ Examples:
   plugbay import ./mcp.json
   plugbay import plugins            # the servers of installed plugins, too";
 
-/// What an import does, or did.
+/// The result of an import, planned or done.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub files: Vec<FileReport>,
@@ -91,9 +91,9 @@ pub struct Row {
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     Added,
-    /// The configuration has it.
+    /// The configuration already has it.
     AlreadyThere,
-    /// The configuration has it with other variables, headers or in another folder.
+    /// The configuration has it, but with other variables or headers, or in another folder.
     AlreadyThereChanged,
     Skipped(Skip),
 }
@@ -115,7 +115,8 @@ pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, CommandE
     run(context, reading, "plugbay import", args.consent)
 }
 
-/// Shows, asks and writes. The user's servers go to the user's file, the project's to the project's.
+/// Shows the changes, asks and writes. The user's servers go to the user's file, the project's to the
+/// project's.
 pub fn run(
     context: &Context,
     mut reading: Reading,
@@ -274,7 +275,7 @@ fn agree(context: &Context, consent: Consent) -> Result<(), CommandError> {
     }
 }
 
-/// Writes every file that changes. Each change is in the journal, so that it can be undone.
+/// Writes every changed file. The journal records each change, so that it can be undone.
 fn write(context: &Context, changes: &[Change], command: &'static str) -> Result<bool, CommandError> {
     let mut journal = open_journal(context)?;
     for change in changes {
@@ -283,7 +284,7 @@ fn write(context: &Context, changes: &[Change], command: &'static str) -> Result
     Ok(true)
 }
 
-/// Approves the project's file where the user has said yes to its content, and says what to do next.
+/// Approves the project's file if the user has agreed to its content, and shows the next steps.
 fn settle(context: &Context, changes: &[Change], consent: Consent) -> Result<(), CommandError> {
     let output = &context.output;
     let written = |change: &&Change| !change.plan.is_empty();
@@ -297,7 +298,7 @@ fn settle(context: &Context, changes: &[Change], consent: Consent) -> Result<(),
     Ok(())
 }
 
-/// What came with a repository may start anything, so `--yes` does not approve it.
+/// `--yes` does not approve a file from a repository: it could start anything.
 fn project_settled(context: &Context, change: &Change, consent: Consent) -> Result<(), CommandError> {
     let paths = &context.source.paths;
     if change.is_the_users() && change.was_approved(paths) {

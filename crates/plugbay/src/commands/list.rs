@@ -1,4 +1,4 @@
-//! `plugbay list`: every server, how it is, what it has and what that costs.
+//! `plugbay list`: every server with its state, its tools and their cost.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -53,13 +53,13 @@ pub struct Overview {
     pub tools: usize,
     pub tokens: usize,
     pub disabled: Vec<String>,
-    /// Exposed names that two tools wanted; neither is shown to the host.
+    /// Exposed names that two tools would have; hosts see neither of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub collisions: Vec<String>,
-    /// Names wanted without a prefix that are shown with one.
+    /// Names without a prefix that are ambiguous, and are shown with one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ambiguous: Vec<String>,
-    /// Names of remote tools that local tools have.
+    /// Names of remote tools that are hidden by local tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shadowed: Vec<String>,
 }
@@ -68,7 +68,7 @@ pub struct Overview {
 pub struct Row {
     pub name: String,
     pub state: ServerState,
-    /// What the host sees, from the cache too.
+    /// The tools that the host sees, including those from the cache.
     pub tools: usize,
     pub tokens: usize,
     pub era: Option<Era>,
@@ -76,19 +76,19 @@ pub struct Row {
     pub kind: ServerKind,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<StartFailure>,
-    /// The trouble was shown as a problem of the configuration.
+    /// Whether the trouble was already shown as a problem of the configuration.
     #[serde(skip)]
     pub was_shown: bool,
 }
 
-/// What a name of the configuration stands for.
+/// The kind of a configured server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ServerKind {
     Server,
     /// A remote gateway with MCP.
     Remote,
-    /// A remote gateway with the plain API alone.
+    /// A remote gateway that has only the plain API.
     PlainApi,
 }
 
@@ -121,7 +121,7 @@ pub struct ToolCost {
 }
 
 pub async fn list(context: &Context, args: &ListArgs) -> Result<ExitCode, CommandError> {
-    // Problems of other servers matter little to somebody who names one.
+    // Problems of other servers hardly matter to a user who names one.
     let names_all = args.names.is_empty();
     let settings = if names_all { context.settings()? } else { context.settings_in_passing()? };
     let wanted: Vec<ServerName> =
@@ -150,7 +150,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Returns whether a server failed.
+    /// Shows all servers. Returns whether one failed.
     fn show_all(&self, context: &Context, is_wanted: impl Fn(&ServerName) -> bool) -> bool {
         let ledger = Ledger::of(&self.snapshot.names, tokenizer::count);
         let servers = self.settings.servers.iter().filter(|server| is_wanted(&server.name));

@@ -1,4 +1,4 @@
-//! `plugbay logs`: what servers wrote to stderr, and what gateways logged.
+//! `plugbay logs`: the stderr of servers, and the log of gateways.
 
 use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
@@ -40,7 +40,7 @@ Examples:
 #[derive(Debug, Serialize)]
 pub struct LogLines {
     pub lines: Vec<Line>,
-    /// The lines are of one server, so its name is not repeated.
+    /// Whether all lines belong to one server, so that its name is not repeated.
     #[serde(skip)]
     pub of_one: bool,
 }
@@ -82,7 +82,7 @@ async fn follow(context: &Context, follower: &mut Follower, of_one: bool) -> std
     }
 }
 
-/// The server whose log is meant: one with a log, or one that is configured.
+/// The server whose log is wanted: one that has a log, or one that is configured.
 fn known(context: &Context, folder: &Path, wanted: &str) -> Result<String, CommandError> {
     let logged = log_files::names(folder)?;
     let configured = context.source.load().servers.into_iter().map(|server| server.name.to_string());

@@ -1,4 +1,4 @@
-//! `plugbay migrate`: moves the servers of Claude Code to plugbay, as mcpzip's command of this name does.
+//! `plugbay migrate`: moves Claude Code's servers to plugbay, like mcpzip's command of this name.
 
 use std::{
     path::{Path, PathBuf},
@@ -54,7 +54,7 @@ impl Consent {
     }
 }
 
-/// Imports from a file that Claude Code does not use, or does not use any more.
+/// Imports from a file that Claude Code does not use, or no longer uses.
 fn copy(
     context: &Context,
     host: &'static Host,

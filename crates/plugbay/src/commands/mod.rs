@@ -1,4 +1,4 @@
-//! One file per command. A command makes data; `output` shows it.
+//! One file per command. A command produces data, and `output` shows it.
 
 pub mod add;
 pub mod approve;
@@ -40,7 +40,7 @@ pub use crate::error::{CommandError, StartFailure};
 
 use crate::{app::Environment, config::Settings, output::Output, settings::Source};
 
-/// What every command works with.
+/// The means that every command works with.
 #[derive(Debug)]
 pub struct Context {
     pub source: Source,
@@ -56,7 +56,7 @@ impl Context {
         self.check(settings)
     }
 
-    /// Loads the settings for a command that only mentions their problems in one line.
+    /// Loads the settings for a command that only mentions their problems, on one line.
     fn settings_in_passing(&self) -> Result<Settings, CommandError> {
         let settings = self.source.load();
         if settings.servers.is_empty() {
@@ -69,7 +69,7 @@ impl Context {
         self.check(settings)
     }
 
-    /// Names the servers whose tools are not known.
+    /// Notes the servers whose tools are unknown.
     fn note_unknown(&self, servers: &[String]) {
         if !servers.is_empty() {
             let these = servers.join(", ");

@@ -22,7 +22,7 @@ pub struct FileChange {
     pub gateways: usize,
 }
 
-/// What happened to servers in a file.
+/// The change to servers in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
@@ -34,7 +34,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The verb for servers that were so before.
+    /// The verb for servers that were already in that state.
     pub(super) fn already(self) -> Self {
         match self {
             Self::Enabled => Self::AlreadyEnabled,
@@ -58,8 +58,8 @@ pub(super) fn open(context: &Context, scope: Option<Scope>) -> Result<Editable, 
     opened.map_err(|error| failed(context, error))
 }
 
-/// The file that holds a server: that of the scope, or the only one that has the server. The second value is the
-/// server's name as it is written there.
+/// The file that holds a server: the file of the scope, or the only one that has the server. The second value
+/// is the server's name as written there.
 pub(super) fn holding(
     context: &Context,
     name: &str,
@@ -74,7 +74,7 @@ pub(super) fn holding(
     for scope in scopes {
         match open(context, *scope) {
             Ok(file) => files.push(file),
-            // A file that no one has asked for need not be one that plugbay can change.
+            // A file that the user has not asked for may be one that plugbay cannot change.
             Err(_) if scopes.len() > 1 && *scope == Some(Scope::Project) => {}
             Err(error) => return Err(error),
         }
@@ -118,7 +118,7 @@ fn unknown(context: &Context, name: &str, files: &[Editable]) -> CommandError {
     no_such_server(name, names.iter().map(String::as_str))
 }
 
-/// The error for a name that no server has. It suggests the names that are most alike, and names all servers.
+/// The error for an unknown server name. It suggests the most similar names, and lists all servers.
 pub(super) fn no_such_server<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> CommandError {
     let names: Vec<&str> = names.collect();
     let error = CommandError::failed(format!("there is no server {name:?}"));
@@ -134,7 +134,7 @@ pub(super) fn no_such_server<'n>(name: &str, names: impl Iterator<Item = &'n str
     error.hint(format!("configured: {}", names.join(", ")))
 }
 
-/// Writes the file. A project's file that nobody has approved stays unapproved, which the user should know.
+/// Writes the file. A project's file without approval stays unapproved, which is noted for the user.
 pub(super) fn write(context: &Context, file: &Editable) -> Result<(), CommandError> {
     file.write(&context.source.paths).map_err(|error| failed(context, error))?;
     if !file.is_used() {
@@ -159,7 +159,7 @@ pub(super) fn failed(context: &Context, error: EditError) -> CommandError {
     }
 }
 
-/// How many running gateways read the file, and so reload it.
+/// How many running gateways use the file, and so reload it.
 pub(super) fn gateways(context: &Context, file: &Editable) -> usize {
     let folder = context.source.paths.status_folder();
     let running = folder.and_then(|folder| status_file::read(&folder).ok()).unwrap_or_default();

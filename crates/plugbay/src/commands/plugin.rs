@@ -13,7 +13,8 @@ use super::{CommandError, Context, skill::write};
 use crate::skill_text::{SKILL, with_fields};
 
 const README: &str = include_str!("../../assets/plugin/README.md");
-/// The prefixes that Claude Code gives to tools of a configured server, and of a plugin's server.
+/// The prefix that Claude Code gives to tools of a configured server, and the one for tools of a plugin's
+/// server.
 const PREFIX: &str = "mcp__plugbay__";
 const PLUGIN_PREFIX: &str = "mcp__plugin_plugbay_plugbay__";
 const NAME: &str = "plugbay";
@@ -78,7 +79,8 @@ impl Layout {
         }
     }
 
-    /// The fields that both layouts have. Agent Plugins rejects any other, and demands the schema.
+    /// The manifest fields that both layouts share. Agent Plugins rejects any others, and requires the
+    /// schema.
     fn manifest(self) -> Value {
         let mut manifest = json!({
             "name": NAME,
@@ -119,7 +121,8 @@ impl Layout {
         }
     }
 
-    /// Empty, absent, or an earlier plugin of plugbay: a project's own `.mcp.json` is never overwritten.
+    /// Whether the folder is empty, absent, or an earlier plugin of plugbay: a project's own `.mcp.json` is
+    /// never overwritten.
     fn is_free(self, folder: &Path) -> bool {
         let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
         let manifest = fs::read(folder.join(self.manifest_file())).unwrap_or_default();
@@ -128,13 +131,13 @@ impl Layout {
     }
 }
 
-/// The name of a schema of Agent Plugins. Hosts compare it as text and do not download it.
+/// The name of an Agent Plugins schema. Hosts compare it as text and do not download it.
 fn schema(of: &str) -> String {
     format!("https://agent-plugins.org/schemas/1.0.0/{of}.schema.json")
 }
 
-/// The skill with those fields only that Agent Skills allows: tools have other names in each host, so none is allowed
-/// in advance.
+/// The skill with only the fields that Agent Skills allows. It allows no tools in advance, because their
+/// names differ between hosts.
 fn portable_skill() -> String {
     let added =
         [("license", env!("CARGO_PKG_LICENSE")), ("compatibility", "Needs the program plugbay on the PATH.")];

@@ -1,4 +1,4 @@
-//! `plugbay remove`: takes servers' entries out of their configuration files.
+//! `plugbay remove`: removes servers' entries from their configuration files.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub struct RemoveArgs {
     scope: ScopeFlag,
 }
 
-/// Removes all of the servers, or none if one of them does not exist. Their logins are forgotten.
+/// Removes all of these servers, or none if one of them does not exist. Their logins are forgotten.
 pub async fn remove(context: &Context, args: &RemoveArgs) -> Result<ExitCode, CommandError> {
     let mut changes = Vec::new();
     let files = place::holding_all(context, &args.names, args.scope.scope)?;

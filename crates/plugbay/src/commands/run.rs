@@ -1,4 +1,4 @@
-//! `plugbay run`: a script that calls tools, as a model writes it for `run_code`.
+//! `plugbay run`: runs a script that calls tools, like one that a model writes for `run_code`.
 
 use std::{collections::BTreeMap, fs, io::Read as _, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -40,14 +40,14 @@ A script calls tools as tools.server.tool({…}), and runs in a sandbox without
 network, files and clock. docs/code.md says what else it can do. The exit code
 is 1 if the script fails.";
 
-/// People wait as long as they like.
+/// People may wait as long as they like.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest piece that the two sides of the conversation hold for each other.
+/// Buffer size for each direction of the conversation.
 const PIPE: usize = 64 << 10;
 
 pub async fn run(context: &Context, args: RunArgs) -> Result<ExitCode, CommandError> {
     let mut settings = context.settings_in_passing()?;
-    // Who runs a script by hand has read it.
+    // A user who runs a script by hand has read it.
     settings.code = CodeSettings { offered: true, unasked: Effect::Destroys, patience: PATIENCE };
     settings.mode = Some(Mode::All); // nobody lists
     let arguments = arguments(&args)?;
@@ -63,7 +63,7 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<ExitCode, CommandEr
 }
 
 impl RunArgs {
-    /// What messages call the script.
+    /// The script's name in messages.
     fn name(&self) -> String {
         if self.is_from_stdin() { "stdin".to_owned() } else { self.file.display().to_string() }
     }
@@ -110,7 +110,7 @@ async fn converse(gateway: Gateway, arguments: &Value, output: Output) -> Result
 
 async fn ask(host: DuplexStream, arguments: &Value, output: Output) -> Result<Bytes, CommandError> {
     let (answers, mut requests) = tokio::io::split(host);
-    // A gateway takes results whole.
+    // A gateway gets results whole.
     let client = json!({ "name": "plugbay", "version": env!("CARGO_PKG_VERSION") });
     let initialize = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
     let call = json!({
@@ -133,7 +133,7 @@ async fn ask(host: DuplexStream, arguments: &Value, output: Output) -> Result<By
     }
 }
 
-/// Reads until the call is answered.
+/// Reads messages until the call is answered.
 async fn answer(
     mut answers: BufReader<tokio::io::ReadHalf<DuplexStream>>,
     output: Output,

@@ -1,4 +1,4 @@
-//! `plugbay schema`: what a configuration file may hold, for editors.
+//! `plugbay schema`: the JSON Schema of configuration files, for editors.
 
 use std::process::ExitCode;
 

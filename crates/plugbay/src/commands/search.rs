@@ -1,4 +1,4 @@
-//! `plugbay search`: finds tools in the cache by what they do.
+//! `plugbay search`: finds tools in the cache by their descriptions.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -56,26 +56,26 @@ The exit code is 1 if no tool was found.";
 
 #[derive(Debug, Serialize)]
 pub struct Results {
-    /// The first hit is so far ahead that hardly another can be meant.
+    /// Whether the first hit is far ahead of all others.
     pub clear: bool,
-    /// No hit fits well.
+    /// Whether no hit fits well.
     pub poor: bool,
     pub hits: Vec<Row>,
 }
 
-/// What is remembered of a project's searches.
+/// The memory of a project's searches.
 #[derive(Debug, Serialize)]
 pub struct Memory {
     pub tools: Vec<Learned>,
 }
 
-/// The words after which a tool was called.
+/// The words of searches after which a tool was called.
 #[derive(Debug, Serialize)]
 pub struct Learned {
     pub server: String,
     /// The server's own name for it.
     pub tool: String,
-    /// Without their endings, with what they count.
+    /// The words without their endings, with their weights.
     pub words: BTreeMap<String, f32>,
 }
 
@@ -93,7 +93,7 @@ pub struct Row {
     /// The name that hosts use.
     pub tool: String,
     pub server: String,
-    /// The local engine's; none if only the model found it.
+    /// The score of the local engine; `None` if only the model found the tool.
     pub score: Option<f32>,
     pub signature: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ pub async fn search(context: &Context, args: &SearchArgs) -> Result<ExitCode, Co
     Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The tools that the chosen model names; none if it does not answer. The model of a host cannot be asked here.
+/// The tools that the chosen model names; none if it does not answer. A host's model cannot be asked here.
 async fn ask_model(
     context: &Context,
     settings: &Settings,
@@ -185,7 +185,7 @@ fn find_in(
     Results { clear, poor, hits: hits.iter().map(row).collect() }
 }
 
-/// Servers of which the cache has nothing.
+/// Servers for which the cache has no tools.
 fn unknown(settings: &Settings, snapshot: &Snapshot) -> Vec<String> {
     let names = settings.servers.iter().map(|server| &server.name);
     names.filter(|name| snapshot.catalog.get(name).is_none()).map(ToString::to_string).collect()

@@ -106,8 +106,8 @@ fn addresses(remotes: &[RemoteUrl]) -> Vec<String> {
     remotes.iter().map(|url| url.0.clone()).collect()
 }
 
-/// Serves the host on stdio through the daemon, without a runtime. The error says why there is none: then this process
-/// serves alone.
+/// Serves the host on stdio through the daemon, without a runtime. `Err` says why there is no daemon; then
+/// this process serves alone.
 pub fn serve_through_daemon(
     source: &Source,
     args: &ServeArgs,
@@ -135,7 +135,7 @@ pub fn serve_through_daemon(
     bridge::serve(place, window, Box::new(alone))
 }
 
-/// Serves a host in this process while its daemon cannot be had, in a thread of its own.
+/// Serves a host in this process, in a separate thread, while no daemon is available.
 fn serve_alone(
     source: Source,
     logs: Logs,
@@ -145,7 +145,7 @@ fn serve_alone(
     let AloneSession { pipes, token, state, reason } = session;
     let source = source.without_daemon(reason);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // For the audit log of its configuration.
+    // For the audit log in its configuration.
     let observed = telemetry::start(false, None);
     let environment = Environment {
         logs: logs.files.clone(),
@@ -171,12 +171,12 @@ fn serve_alone(
 }
 
 impl ServeArgs {
-    /// Whether the user lets a daemon serve the host.
+    /// Whether the user allows a daemon to serve the host.
     pub fn may_use_daemon(&self) -> bool {
         self.http.is_none() && !self.no_daemon && settings::daemon_allowed()
     }
 
-    /// Why this host is served in a process of its own all the same: it is observed for itself.
+    /// The reason why this host still needs its own process: it is observed separately.
     pub fn observed(&self) -> Option<String> {
         let why = if self.audit.is_some() {
             "`--audit` logs the calls of this window alone; the key `audit` of the configuration logs those of all \
@@ -268,7 +268,7 @@ async fn serve_stdio(source: &Source, environment: Environment) -> io::Result<()
         let (input, output) = stdio::standard();
         stdio::serve(gateway, input, output, stop_signal())
     });
-    // A host that closes its pipes ends the session; that is no error.
+    // If a host closes its pipes, the session ends; that is no error.
     let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     outcome.await.or_else(|error| if gone(&error) { Ok(()) } else { Err(error) })
 }
@@ -287,7 +287,7 @@ async fn serve_http(
     })?;
     let address = listener.address()?.to_string();
     let limits = Limits::detect();
-    // Before the address is known, so that no signal of a reader of the address comes too early.
+    // Before the address is known, so that a signal from a reader of the address cannot come too early.
     let stop = stop_signal();
     context.output.note(format!("serving MCP at {address}"));
     let _following = follow.map(|follow| AbortOnDrop(tokio::spawn(follow.run())));
@@ -297,15 +297,15 @@ async fn serve_http(
     Ok(run(start, Transport::Http { address }, &configuration, hosts).await?)
 }
 
-/// What a gateway starts with.
+/// The inputs for starting a gateway.
 struct Start<'a> {
     source: &'a Source,
-    /// As the source says now.
+    /// The current settings of the source.
     settings: Settings,
     environment: Environment,
 }
 
-/// Runs the servers for as long as `hosts` are served.
+/// Runs the servers for as long as `hosts` runs.
 async fn run<F>(
     start: Start<'_>,
     transport: Transport,
@@ -330,7 +330,7 @@ where
     if let Some(metrics) = metrics {
         metrics.show(app.state());
     }
-    // A spawned task: the runtime takes longer to wake the future that it blocks on.
+    // A separate task, because the runtime takes longer to wake the future that it blocks on.
     let hosts = tokio::spawn(hosts(app.gateway()));
     let servers = gateway_run::look_after(&app, status, &settings, &source.paths, configuration);
     let outcome = tokio::select! {

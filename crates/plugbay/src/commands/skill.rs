@@ -37,7 +37,7 @@ pub fn skill(context: &Context, args: &SkillArgs) -> Result<ExitCode, CommandErr
     let place = home.join(SKILLS).join(FILE);
     let user_file = context.source.paths.user_file.as_deref();
     let own = user_file.unwrap_or(&home).with_file_name(FILE);
-    // Linked, so that a newer plugbay only has to write its own copy.
+    // Linked, so that a newer plugbay only needs to write its own copy.
     if args.copy {
         remove_link(&place)?;
         write(&place, SKILL)?;
@@ -56,7 +56,7 @@ pub(super) fn write(file: &Path, text: &str) -> Result<(), CommandError> {
     written.map_err(|error| failed(file, &error))
 }
 
-/// Over whatever stands there: an older link, or a copy.
+/// Creates the link, replacing an older link or copy.
 fn link(own: &Path, place: &Path) -> Result<(), CommandError> {
     let parent: PathBuf = place.parent().map(Path::to_path_buf).unwrap_or_default();
     fs::create_dir_all(parent).map_err(|error| failed(place, &error))?;
@@ -67,7 +67,7 @@ fn link(own: &Path, place: &Path) -> Result<(), CommandError> {
     symlink(own, place).map_err(|error| failed(place, &error))
 }
 
-/// A copy must not be written through a link into what it points to.
+/// Removes a link: a copy must not be written through it into its target.
 fn remove_link(place: &Path) -> Result<(), CommandError> {
     if fs::symlink_metadata(place).is_ok_and(|found| found.is_symlink()) {
         fs::remove_file(place).map_err(|error| failed(place, &error))?;

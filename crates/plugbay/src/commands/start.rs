@@ -1,4 +1,4 @@
-//! Starts servers and waits until each of them is ready or has failed.
+//! Starts servers and waits until each is ready or has failed.
 
 use std::{
     collections::BTreeMap,
@@ -26,8 +26,8 @@ pub(super) type Failures = BTreeMap<ServerName, Arc<Failure>>;
 
 /// Starts the wanted servers, a few at a time, and reports their conditions to `watcher`. Returns the failures.
 ///
-/// It keeps each failure, because the server is started again a moment later. A server that is reported as ready has
-/// its tools in the catalog.
+/// It keeps each failure, because the server is started again a moment later. When a server is reported as
+/// ready, its tools are in the catalog.
 pub(super) async fn start(
     app: &App,
     wanted: impl Fn(&ServerName) -> bool,
@@ -69,7 +69,7 @@ pub(super) async fn start_visibly(
     failures
 }
 
-/// How the start of a server ended; `None` while it goes on.
+/// The outcome of a server's start; `None` while it is in progress.
 pub(super) fn started(
     name: &ServerName,
     condition: &Condition,
@@ -79,7 +79,7 @@ pub(super) fn started(
         Condition::Ready => Some(Started::Ready { tools: snapshots.borrow().names.of(name).count() }),
         Condition::Error(failure) if failure.needs_login() => Some(Started::NeedsLogin),
         Condition::Error(_) => Some(Started::Failed),
-        // A slow server goes on, and so does the wait for it.
+        // A slow start goes on, so the wait goes on too.
         Condition::Idle | Condition::Warming | Condition::Slow(_) => None,
     }
 }
@@ -103,7 +103,7 @@ async fn follow(
                 let entry = snapshot.catalog.get(handle.name());
                 entry.is_some_and(|entry| entry.freshness == Freshness::Fresh)
             };
-            // A server that went away again in this moment is shown as it was.
+            // A server that has just stopped again is shown as it was.
             let _ = timeout(CATALOG_WAIT, snapshots.wait_for(is_listed)).await;
         }
         let settled = matches!(condition, Condition::Ready | Condition::Error(_));

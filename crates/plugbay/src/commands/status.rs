@@ -13,7 +13,7 @@ use crate::{
     watch::Watch,
 };
 
-/// Notices gateways that were killed, which changes no file.
+/// How often the status is read anyway: a gateway that is killed changes no file.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Show the running gateways, their hosts and servers.

@@ -30,7 +30,7 @@ pub fn disable(context: &Context, args: &SwitchArgs) -> Result<ExitCode, Command
     switch(context, args, Verb::Disabled)
 }
 
-/// Changes all of the servers, or none if one of them does not exist.
+/// Changes all of these servers, or none if one of them does not exist.
 fn switch(context: &Context, args: &SwitchArgs, verb: Verb) -> Result<ExitCode, CommandError> {
     let mut changes = Vec::new();
     for (mut file, servers) in place::holding_all(context, &args.names, args.scope.scope)? {

@@ -127,7 +127,7 @@ fn create(context: &Context, store: &TokenStore, args: CreateArgs) -> Result<(),
     Ok(())
 }
 
-/// Seconds from `12h`, `30d` or `52w`.
+/// Parses `12h`, `30d` or `52w` as seconds.
 fn lifetime(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

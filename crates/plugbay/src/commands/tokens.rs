@@ -1,4 +1,4 @@
-//! `plugbay tokens`: counts the tokens that each mode puts into a model's context, on the real listings.
+//! `plugbay tokens`: counts the tokens that each mode puts into a model's context, using the real listings.
 
 mod host_costs;
 
@@ -75,16 +75,17 @@ impl Listed {
     }
 }
 
-/// What each mode costs one host over conversations of several lengths, and which mode each host gets.
+/// The cost of each mode for one host over conversations of several lengths, and the mode that each host
+/// gets.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationCosts {
     pub host: String,
-    /// The host's request without any server.
+    /// The tokens of the host's request without any server.
     pub request: usize,
-    /// The tokens of all definitions, estimated as `serve` does, without a vocabulary.
+    /// The tokens of all definitions, estimated without a vocabulary, as in `serve`.
     pub definitions: usize,
-    /// How many tools the model uses, of how many servers.
+    /// The number of tools that the model uses, and of their servers.
     pub tools: usize,
     pub servers: usize,
     pub costs: Vec<Cost>,
@@ -103,20 +104,21 @@ pub struct Chosen {
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
     pub mode: String,
-    /// What it adds to the first request.
+    /// The tokens that it adds to the first request.
     pub first: usize,
     pub extra_turns: usize,
     pub conversations: Vec<ConversationCost>,
-    /// By how many percent it costs more than the cheapest mode, in the conversation where that is the most.
+    /// How many percent more it costs than the cheapest mode, in the conversation where the difference is
+    /// largest.
     pub worst: usize,
 }
 
 #[derive(Debug, Serialize)]
 pub struct ConversationCost {
     pub turns: usize,
-    /// The provider remembers the beginning of the last request.
+    /// Whether the provider caches the beginning of the last request.
     pub cached: bool,
-    /// What a model reads in all turns together; a token that is remembered counts a tenth.
+    /// The tokens that a model reads in all turns. A cached token counts a tenth.
     pub tokens: usize,
 }
 
@@ -153,7 +155,7 @@ fn host<'a>(hosts: &'a Profiles, name: Option<&str>) -> Result<&'a Profile, Comm
     })
 }
 
-/// The modes in the order in which they hide more.
+/// The modes, in the order of how much they hide.
 pub const MODES: [Mode; 5] = [Mode::All, Mode::Suite, Mode::Search, Mode::Activate, Mode::Code];
 
 /// The listing of a mode before anything is used.
@@ -180,7 +182,7 @@ fn used(snapshot: &Snapshot, mode: Mode, server: &ServerName) -> Option<[Listed;
     }
 }
 
-/// A server that is activated, and deactivated again.
+/// The listing while a server is activated, and after it is deactivated again.
 fn switched(snapshot: &Snapshot, server: &ServerName) -> [Listed; 2] {
     let mut view = View::in_mode(Mode::Activate);
     let switch = Switch { server: server.clone(), extent: Extent::Whole };

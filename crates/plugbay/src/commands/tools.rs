@@ -1,4 +1,4 @@
-//! `plugbay tools`: all tools as a host sees them.
+//! `plugbay tools`: all tools, as hosts see them.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -54,7 +54,7 @@ Examples:
   plugbay tools --mode search         what hosts list in mode search
   plugbay tools --host cursor --json  definitions as this host gets them";
 
-/// The tools that were asked for. As JSON they are the definitions that the host gets.
+/// The tools to show. As JSON they are the definitions that the host gets.
 #[derive(Debug)]
 pub struct Tools {
     pub entries: Vec<Shown>,
@@ -63,7 +63,7 @@ pub struct Tools {
 /// A tool with its cost.
 #[derive(Debug)]
 pub struct Shown {
-    /// Absent for what plugbay lists itself.
+    /// Absent for plugbay's own tools.
     pub server: Option<ServerName>,
     pub tool: Tool,
     pub tokens: usize,
@@ -90,7 +90,7 @@ impl Signatures {
 pub async fn tools(context: &Context, args: &ToolsArgs) -> Result<ExitCode, CommandError> {
     let settings = context.settings_in_passing()?;
     let server = args.server.as_deref().map(|name| find(&settings, name)).transpose()?;
-    // Only the table shows tokens, which take a moment to count.
+    // Only the table shows tokens, and counting them takes a moment.
     let as_json = context.output.is_json();
     let is_table = !args.signature && !as_json;
     if is_table {
@@ -143,7 +143,7 @@ fn listed(snapshot: &Snapshot, view: &View, count: fn(&str) -> usize) -> Vec<Sho
     elements(tools, &(0..tools.len())).into_iter().filter_map(shown).collect()
 }
 
-/// Says which hosts list something else.
+/// Notes which hosts list other tools.
 fn note_modes(context: &Context, snapshot: &Snapshot) {
     if let Some(mode) = snapshot.layout.mode {
         if mode != Mode::All {

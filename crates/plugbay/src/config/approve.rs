@@ -1,6 +1,6 @@
-//! Which project files may be used: those whose exact content the user has approved.
+//! Approval of project files: a file may be used if the user has approved its exact content.
 //!
-//! A repository's file can start any program, so opening a folder must not be enough to use it.
+//! A file in a repository can start any program, so opening a folder must not be enough to use it.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{document, identity::hex_digest, paths::Paths};
 use crate::files::{self, own};
 
-/// A file as it was when it was read.
+/// A file with the content that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     pub file: PathBuf,
@@ -42,7 +42,7 @@ pub enum ApproveError {
     Write { file: PathBuf, source: io::Error },
 }
 
-/// These files may be used from now on, as long as they stay as they were when they were read.
+/// Approves these files, for as long as they keep the content that was read.
 pub fn approve(paths: &Paths, contents: &[Content]) -> Result<(), ApproveError> {
     let approvals = paths.approvals().ok_or(ApproveError::NoStateFolder)?;
     let mut list = read(&approvals).map_err(|_| ApproveError::Garbled { file: approvals.clone() })?;
@@ -59,21 +59,22 @@ pub fn approve(paths: &Paths, contents: &[Content]) -> Result<(), ApproveError> 
     write(&approvals, &list).map_err(|source| ApproveError::Write { file: approvals, source })
 }
 
-/// May this content of the file be used without another question?
+/// Whether this content of the file may be used without asking again.
 pub fn is_approved(paths: &Paths, file: &Path, content: &[u8]) -> bool {
     approval(paths.approvals().as_deref(), file, content) == Approval::Given
 }
 
-/// What the approvals say about a file.
+/// The approval of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approval {
     Given,
-    /// Given once, for other content.
+    /// It was given for other content.
     Outdated,
     Missing,
 }
 
-/// May `content`, read from `file`, be used? A list that cannot be read approves nothing.
+/// Whether `content`, read from `file`, may be used. A list of approvals that cannot be read approves
+/// nothing.
 pub(super) fn approval(approvals: Option<&Path>, file: &Path, content: &[u8]) -> Approval {
     let list = approvals.and_then(|path| read(path).ok()).unwrap_or_default();
     let place = place(file).ok();
@@ -84,13 +85,13 @@ pub(super) fn approval(approvals: Option<&Path>, file: &Path, content: &[u8]) ->
     }
 }
 
-/// Its name in its folder, whatever links lead to that. A file that is a link itself is not what it leads
-/// to: its servers start in the folder of the link, where the same command may be another program.
+/// The file's name in its real folder. A file that is itself a link is not replaced by its target: its
+/// servers start in the link's folder, where the same command may be another program.
 fn place(file: &Path) -> io::Result<PathBuf> {
     Ok(files::folder_of(file).canonicalize()?.join(file.file_name().unwrap_or_default()))
 }
 
-/// Place → SHA-256 of the approved content.
+/// Maps each place to the SHA-256 of its approved content.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Approvals(BTreeMap<String, String>);
 

@@ -17,12 +17,12 @@ use super::{
 const ROTATE: u64 = 10 * 1024 * 1024;
 const KEEP: usize = 5;
 
-/// The audit log at this file, with the usual rotation.
+/// The audit log in this file, with the usual rotation.
 pub fn audit_settings(file: PathBuf) -> AuditSettings {
     AuditSettings { file, rotate: ROTATE, keep: KEEP }
 }
 
-/// A project's file has no say: a repository must not choose which file plugbay writes.
+/// The settings. A project's file is ignored: a repository must not choose which file plugbay writes.
 pub(super) fn settings(
     used: &[(Document, Origin)],
     env: Env<'_>,
@@ -48,7 +48,7 @@ pub(super) fn settings(
     Some(AuditSettings { file: place?, rotate, keep: settings.keep.map_or(KEEP, |count| count.0) })
 }
 
-/// The path below the home folder or below `folder`, unless it is absolute.
+/// The path, relative to the home folder or to `folder` unless it is absolute.
 pub(super) fn absolute(file: &str, folder: &Path, env: Env<'_>) -> PathBuf {
     match (file.strip_prefix("~/"), env("HOME")) {
         (Some(below), Some(home)) => Path::new(&home).join(below),

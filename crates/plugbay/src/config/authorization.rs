@@ -1,6 +1,7 @@
 //! The settings of a gateway as a protected resource of an authorization server.
 //!
-//! They keep callers out, so a mistake in them must not let anybody in: broken ones are kept as such.
+//! They keep callers out, so a mistake in them must not let anybody in. Broken settings are therefore kept as
+//! broken.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -57,13 +58,13 @@ object! {
     ignored: []
 }
 
-/// Whose access tokens a gateway takes.
+/// The issuers whose access tokens a gateway accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AuthorizationSettings {
     #[default]
     Off,
     On(Arc<ProtectedResource>),
-    /// Nobody knows whom the user wanted to keep out.
+    /// Broken settings: it is unclear whom the user wanted to keep out.
     Broken,
 }
 
@@ -71,7 +72,7 @@ pub enum AuthorizationSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedResource {
     pub server: ResourceServerSettings,
-    /// The URL by which hosts reach the gateway.
+    /// The URL under which hosts reach the gateway.
     pub resource: String,
     pub scopes: Arc<ScopeRules>,
 }
@@ -80,7 +81,8 @@ pub struct ProtectedResource {
 #[derive(Debug, Clone)]
 pub(super) struct Guard(Option<Authorization>);
 
-/// The last file counts, as a whole. A project's file has no say: a repository must not choose who may connect.
+/// The settings of the last file, as a whole. A project's file is ignored: a repository must not choose who
+/// may connect.
 pub(super) fn settings(
     used: &[(Document, Origin)],
     env: Env<'_>,
@@ -137,7 +139,7 @@ fn resource(written: &Authorization, env: Env<'_>, report: &mut Report<'_>) -> O
     Some(ProtectedResource { server, resource, scopes: Arc::new(ScopeRules { required, rules }) })
 }
 
-/// An address that can be trusted, and that a header can quote.
+/// An address that is trustworthy and can be quoted in a header.
 fn address(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
     let address = fill(text, env, report)?;
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '#');
@@ -195,7 +197,7 @@ impl Read for Algorithm {
     }
 }
 
-/// A scope as OAuth writes it: visible ASCII without quotes.
+/// A scope in OAuth's syntax: visible ASCII without quotes.
 #[derive(Debug, Clone)]
 pub(super) struct ScopeName(String);
 
@@ -217,7 +219,7 @@ fn is_scope(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '"' | '\\'))
 }
 
-/// Scopes in the order of the file.
+/// Scopes, in the order of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Scopes(Vec<ScopeRule>);
 

@@ -1,4 +1,4 @@
-//! `code`: whether models may write scripts, and on which terms.
+//! `code`: whether models may write scripts, and under which terms.
 
 use std::borrow::Cow;
 
@@ -58,10 +58,10 @@ impl Ask {
 }
 
 impl CodeChoice {
-    /// The settings of this file, laid over those of an earlier one.
+    /// The settings of this file, combined with those of an earlier one.
     pub(super) fn over(&self, earlier: CodeSettings) -> CodeSettings {
         let Self::On(code) = self else { return CodeSettings { offered: false, ..earlier } };
-        // A project's file may have the user asked more often, never less.
+        // A project's file may make plugbay ask the user more often, never less.
         let unasked = code.ask.map_or(earlier.unasked, |Word(ask)| ask.unasked().min(earlier.unasked));
         let patience = code.time.map_or(earlier.patience, |time| time.0);
         CodeSettings { offered: code.offer.unwrap_or(true), unasked, patience }

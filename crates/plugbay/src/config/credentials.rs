@@ -1,4 +1,4 @@
-//! From the keys of an entry to where the credentials for its server come from.
+//! Turns the keys of an entry into the source of its server's credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -27,16 +27,17 @@ use super::{
     word::Word,
 };
 
-/// A longer file holds no secret of a client.
+/// A file longer than this holds no client secret.
 const LONGEST_SECRET: u64 = 64 * 1024;
 
-/// A problem that stands in the report already.
+/// A problem that is already in the report.
 struct Reported;
 
 /// A value that may be absent.
 type Given<T> = Result<Option<T>, Reported>;
 
-/// A project's file has no say: a repository must choose neither plugbay's identity nor where tokens are kept.
+/// The login settings. A project's file is ignored: a repository must choose neither plugbay's identity nor
+/// the token store.
 pub(super) fn logins(used: &[(Document, Origin)], env: Env<'_>, reports: &mut [Report<'_>]) -> LoginSettings {
     let mut settings = LoginSettings::default();
     for ((document, origin), report) in used.iter().zip(reports) {
@@ -61,7 +62,7 @@ pub(super) fn logins(used: &[(Document, Origin)], env: Env<'_>, reports: &mut [R
     settings
 }
 
-/// Where the credentials for this server come from. `has_authorization`: its configured headers have some.
+/// The source of this server's credentials. `has_authorization`: its configured headers contain some.
 pub(super) fn source(
     server: &Server,
     has_authorization: bool,
@@ -108,12 +109,12 @@ pub(super) fn source(
     }
 }
 
-/// An empty list asks for nothing special.
+/// The scopes to ask for. An empty list asks for none in particular.
 fn asked(scopes: &Scopes) -> Option<Vec<String>> {
     Some(scopes.0.clone()).filter(|scopes| !scopes.is_empty())
 }
 
-/// Fills in the values of an entry.
+/// Expands the values of an entry.
 struct Values<'a, 'r, 's> {
     folder: &'a Path,
     env: Env<'a>,
@@ -126,7 +127,7 @@ impl Values<'_, '_, '_> {
         Err(Reported)
     }
 
-    /// A text; one that is empty counts as absent.
+    /// A text; an empty one counts as absent.
     fn text(&mut self, value: Option<&At<String>>) -> Given<String> {
         let Some(value) = value else { return Ok(None) };
         let text = fill(value, self.env, self.report).ok_or(Reported)?;
@@ -151,7 +152,7 @@ impl Values<'_, '_, '_> {
         self.fail(*at, "not an address to which plugbay sends secrets", "write it as https://HOST/PATH")
     }
 
-    /// A secret that is written or in a file.
+    /// A secret that is written directly or in a file.
     fn secret_source(
         &mut self,
         key: &str,
@@ -166,7 +167,7 @@ impl Values<'_, '_, '_> {
         Ok(value.or(self.path(file)?.map(SecretSource::File)))
     }
 
-    /// The same for a secret that the settings hold themselves.
+    /// The same for a secret that the settings hold directly.
     fn read_secret(
         &mut self,
         key: &str,
@@ -338,7 +339,7 @@ impl Values<'_, '_, '_> {
         Ok(EnterpriseSettings { issuer, token_endpoint, client_id, client_secret, id_token })
     }
 
-    /// The program starts in the folder of the configuration, unless the entry says otherwise.
+    /// The command. Its program starts in the folder of the configuration, unless the entry says otherwise.
     fn command(
         &mut self,
         command: &At<CommandLine>,
@@ -354,7 +355,7 @@ impl Values<'_, '_, '_> {
         };
         let mut words = words.into_iter().collect::<Option<Vec<_>>>().ok_or(Reported)?.into_iter();
         let program = words.next().ok_or(Reported)?;
-        // `./headers.sh` means a file in that folder, wherever plugbay runs.
+        // `./headers.sh` means a file in that folder, wherever plugbay is started.
         let program = match &folder {
             Some(folder) if program.contains('/') && !program.starts_with("${") => {
                 folder.join(program).to_string_lossy().into_owned()
@@ -366,7 +367,7 @@ impl Values<'_, '_, '_> {
     }
 }
 
-/// A command for people: words that would look like two are quoted.
+/// A command for people: words that would be read as two are quoted.
 pub(super) fn shown<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let is_plain = |word: &str| {
         !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c.is_control() || c == '"')
@@ -375,7 +376,7 @@ pub(super) fn shown<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The first lines of a file with one secret. A path that is not filled in is not read.
+/// The content of a file with one secret. A path that is not expanded is not read.
 fn content(path: &Path) -> Result<Secret, String> {
     if path.to_string_lossy().contains("${") {
         return Ok(Secret::new(""));
@@ -387,11 +388,11 @@ fn content(path: &Path) -> Result<Secret, String> {
     }
 }
 
-/// The issuer that has its metadata at this address.
+/// The issuer whose metadata is at this address.
 fn issuer_of(metadata: &str) -> Option<String> {
     let (start, end) = metadata.split_once("/.well-known/")?;
     let path = end.strip_prefix("oauth-authorization-server").or(end.strip_prefix("openid-configuration"))?;
-    // The path of the issuer stands behind the well-known part, or before it.
+    // The path of the issuer comes after the well-known part, or before it.
     (path.is_empty() || path.starts_with('/')).then(|| format!("{start}{path}"))
 }
 

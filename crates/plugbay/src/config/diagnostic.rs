@@ -8,9 +8,9 @@ use std::{fmt, path::PathBuf};
 pub struct Diagnostic {
     pub severity: Severity,
     pub kind: Kind,
-    /// Empty when no file is to blame.
+    /// Empty if no file causes the problem.
     pub file: PathBuf,
-    /// Absent when the file as a whole is meant.
+    /// Absent if the problem concerns the whole file.
     pub position: Option<Position>,
     pub message: String,
     pub help: Option<String>,
@@ -19,13 +19,13 @@ pub struct Diagnostic {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// What it points at is not used.
+    /// The part that it points at is not used.
     Error,
-    /// Everything is used, but perhaps not as it was meant.
+    /// Everything is used, but perhaps not as intended.
     Warning,
 }
 
-/// What kind of problem it is, for a program that can mend it.
+/// The kind of a problem, for a program that can fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Kind {
     /// A value that cannot be used, or a contradiction.
@@ -33,17 +33,17 @@ pub enum Kind {
     Other,
     /// The file cannot be read or parsed.
     Unreadable,
-    /// A key that means nothing, and the known one that is nearest to it.
+    /// An unknown key, and the most similar known one.
     UnknownKey { key: String, near: Option<String> },
-    /// A key that belongs into the object of this name beside it, or elsewhere.
+    /// A key that belongs into this neighbouring object, or elsewhere.
     Misplaced { key: String, inner: Option<String> },
     /// `${VAR}` without a value.
     Unset { variable: String },
-    /// A reference that only another program can fill in.
+    /// A reference that only another program can expand.
     Foreign,
     /// A project's file without the user's approval.
     Unapproved,
-    /// Tools of a remote without a remote, which the environment may still name.
+    /// Tools of a remote without a remote, which the environment may still provide.
     NoRemote,
 }
 
@@ -54,18 +54,18 @@ pub struct Position {
     pub column: usize,
 }
 
-/// The line in server request, already masked, cut and made safe to print.
+/// The line that the problem is about, already masked, cut and made safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Snippet {
     pub(super) line: String,
-    /// Characters before the marked part.
+    /// Number of characters before the marked part.
     pub(super) indent: usize,
-    /// Characters marked.
+    /// Number of marked characters.
     pub(super) width: usize,
 }
 
 impl Diagnostic {
-    /// A problem of the file as a whole.
+    /// A problem that concerns the whole file.
     pub(super) fn of_file(
         severity: Severity,
         file: impl Into<PathBuf>,
@@ -88,7 +88,7 @@ impl Diagnostic {
         Self { kind, ..self }
     }
 
-    /// The whole in one line, for places that show a server's failure.
+    /// The whole diagnostic on one line, for places that show a server's failure.
     pub fn one_line(&self) -> String {
         let Self { message, .. } = self;
         let help = self.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
@@ -97,7 +97,7 @@ impl Diagnostic {
         format!("{message}{place}{help}")
     }
 
-    /// The file, with line and column if a part of it is meant.
+    /// The file, with line and column if it concerns only a part.
     pub(super) fn place(&self) -> String {
         let file = plain(&self.file.to_string_lossy());
         match self.position {
@@ -132,7 +132,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Text from a file as it may stand in a message: short, and without what would steer a terminal.
+/// Text of a file for a message: short, and without characters that would control a terminal.
 pub(super) fn quote(text: &str) -> String {
     const LONGEST: usize = 60;
     let shown: String = text.chars().take(LONGEST).map(printable).collect();
@@ -140,7 +140,7 @@ pub(super) fn quote(text: &str) -> String {
     format!("`{shown}{rest}`")
 }
 
-/// One character for one, so that columns keep their meaning.
+/// Replaces one character by one, so that columns stay correct.
 pub(super) fn printable(c: char) -> char {
     match c {
         '\t' => ' ',

@@ -1,6 +1,6 @@
-//! Files that describe servers, found by the patterns of another file.
+//! Files that describe servers, found through the patterns in another file.
 //!
-//! Each stands alone: one that is broken costs its own servers, and one that is not approved is left out.
+//! Each file stands alone: a broken one affects only its own servers, and one without approval is left out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ const NOTHING: &str = "no file matches this pattern";
 const TOO_MUCH: &str = "this pattern matches thousands of folders; plugbay searches only the first ones";
 
 impl Files {
-    /// Takes in what the patterns of `naming` find, below `naming` itself: what that says counts more.
+    /// Adds the files that the patterns of `naming` match. They have lower precedence than `naming` itself.
     pub(super) fn discover(&mut self, naming: &mut Document, trust: Trust, paths: &Paths) {
         if naming.config.discover.as_ref().is_none_or(Vec::is_empty) {
             return;
@@ -41,7 +41,7 @@ impl Files {
             let Some(mut document) = self.describing(&file, trust, paths) else {
                 continue;
             };
-            // A host's file that contains plugbay must not make plugbay start itself without end.
+            // A host's file that contains plugbay must not make plugbay start itself for ever.
             document.config.retain(|entry| !runs_plugbay(&entry.server));
             self.each_once(&mut document, &mut names);
             for entry in &mut document.config {
@@ -56,7 +56,7 @@ impl Files {
         }
     }
 
-    /// The files that match, sorted, each only once.
+    /// The matching files, sorted, each once.
     fn matching(&mut self, naming: &Document, paths: &Paths) -> Vec<PathBuf> {
         let base = folder(&naming.source.path);
         let (mut files, mut excluded) = (BTreeSet::new(), BTreeSet::new());
@@ -81,7 +81,7 @@ impl Files {
         wanted.filter(|file| file.canonicalize().is_ok_and(|file| known.insert(file))).collect()
     }
 
-    /// The servers that a file describes; none if it may not be used.
+    /// The servers that a file describes; `None` if the file may not be used.
     fn describing(&mut self, file: &Path, trust: Trust, paths: &Paths) -> Option<Document<Vec<Entry>>> {
         let bytes = match self.open(file, trust, paths) {
             Opened::Content(bytes) => bytes,
@@ -111,9 +111,9 @@ impl Files {
         Some(document.map(Found::into_entries))
     }
 
-    /// The server that a wrapper of Switchboard's starts, in place of the wrapper: all that this adds is
-    /// a tool that takes sentences, which we have ourselves. In doubt the wrapper stays; but what it would
-    /// start must be approved as well.
+    /// Replaces a wrapper of Switchboard by the server that it starts. A wrapper only adds a tool for natural
+    /// language, which plugbay has itself. If in doubt, the wrapper stays, but the server that it would start
+    /// must be approved as well.
     fn unwrapped(
         &mut self,
         wrapper: Document<Found>,
@@ -124,7 +124,7 @@ impl Files {
         let bytes = match self.open(&file, trust, paths) {
             Opened::Content(bytes) => bytes,
             Opened::NotApproved => return None,
-            // plugbay cannot read it; the wrapper may.
+            // plugbay cannot read it, but the wrapper may.
             Opened::Unreadable(_) if matches!(trust, Trust::Approved) => return None,
             Opened::Absent | Opened::Unreadable(_) => return Some(wrapper),
         };
@@ -149,7 +149,7 @@ impl Files {
         Some(original)
     }
 
-    /// Of several servers with one name the first counts; the others get a warning.
+    /// Among servers with the same name the first one is used; the others get a warning.
     fn each_once(&mut self, document: &mut Document<Vec<Entry>>, names: &mut BTreeMap<String, PathBuf>) {
         let Document { source, config, .. } = document;
         config.retain(|entry| {
@@ -173,7 +173,7 @@ impl Files {
         });
     }
 
-    /// `mcp-descriptions.json`, by the names of servers.
+    /// The descriptions in `mcp-descriptions.json`, by server name.
     fn descriptions(&mut self, file: &Path, trust: Trust, paths: &Paths) -> BTreeMap<String, Description> {
         let Opened::Content(bytes) = self.open(file, trust, paths) else {
             return BTreeMap::new();
@@ -194,7 +194,7 @@ impl Files {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Switchboard's `suites` that belong to no server that was found are no servers of their own.
+    /// Entries of Switchboard's `suites` without a server that was found are not servers themselves.
     fn without_server(&mut self, naming: &mut Document) {
         let Document { source, config, .. } = naming;
         for entry in config.servers.take().into_iter().flat_map(|servers| servers.0) {
@@ -208,7 +208,7 @@ impl Files {
     }
 }
 
-/// A file that cannot be used is shown as a failed server under the name of its folder.
+/// Shows a file that cannot be used as a failed server, under the name of its folder.
 fn broken(file: &Path, reason: String) -> Option<Document<Vec<Entry>>> {
     let name = ServerName::suggest(&folder_name(file))?;
     let source = Source::new(file, b"").ok()?;
@@ -217,8 +217,8 @@ fn broken(file: &Path, reason: String) -> Option<Document<Vec<Entry>>> {
     Some(Document { source, config: vec![entry], diagnostics: Vec::new() })
 }
 
-/// Settings that `naming` has for a server without saying what that server is. In Switchboard's own files
-/// it is the other way round: there a server's file counts more.
+/// Adds settings that `naming` has for a server without describing the server itself. In Switchboard's own
+/// files it is the other way round: there a server's file has precedence.
 fn lend(naming: &mut Document, entry: &mut Entry) {
     let Some(Servers(lenders)) = &mut naming.config.servers else {
         return;

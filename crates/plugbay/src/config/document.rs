@@ -1,4 +1,4 @@
-//! One file: from the disk to typed values.
+//! One file: from the bytes on disk to typed values.
 
 use std::{io, path::Path};
 
@@ -14,10 +14,10 @@ use super::{
     yaml::{self, Fault},
 };
 
-/// Far more than any configuration holds.
+/// Size limit: far more than any configuration needs.
 const LARGEST: u64 = 1024 * 1024;
 
-/// A file that could be understood, and what is wrong with it nevertheless.
+/// A file that could be parsed, with the problems found in it.
 #[derive(Debug)]
 pub(super) struct Document<T = ConfigFile> {
     pub(super) source: Source,
@@ -49,7 +49,8 @@ pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Box<Diagnostic>> {
     }
 }
 
-/// `Err` holds why nothing of the file can be used. An empty file is an error among the diagnostics: commands fill it.
+/// Parses a file. `Err` says why nothing in it can be used. An empty file gets an error diagnostic: commands
+/// fill it.
 pub(super) fn parse<T: Read + Default>(path: &Path, bytes: &[u8]) -> Result<Document<T>, Vec<Diagnostic>> {
     let source = Source::new(path, bytes).map_err(|problem| vec![*problem])?;
     let mut report = Report::new(&source);
@@ -104,8 +105,8 @@ fn jsonc(source: &Source) -> Result<Option<Value<'_>>, Fault> {
     })
 }
 
-/// JSON with comments and trailing commas, and nothing else that the parser would let pass: an
-/// editor's schema support refuses the rest too.
+/// JSON with comments and trailing commas, and nothing else that the parser would accept, because an editor's
+/// schema support rejects the rest too.
 const JSONC: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,

@@ -1,4 +1,4 @@
-//! Configuration files as commands change them: found, read, previewed and written.
+//! Configuration files that commands change: found, read, previewed and written.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::files;
 const SERVERS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp"];
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Which of the files that are laid over each other is meant.
+/// One of the files that are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     User,
@@ -30,19 +30,19 @@ pub enum Layer {
     Explicit,
 }
 
-/// A configuration file as it was read, to be changed.
+/// A configuration file that was read in order to be changed.
 #[derive(Debug, Clone)]
 pub struct Editable {
     pub file: PathBuf,
     pub layer: Layer,
-    /// Empty if there is no file yet. Without a byte order mark.
+    /// Its text without a byte order mark; empty if there is no file yet.
     pub text: String,
     /// Absent if there is no file yet.
     bytes: Option<Vec<u8>>,
     approval: Approval,
 }
 
-/// Why a file cannot be changed.
+/// The reason why a file cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     #[error("there is no folder for the configuration; set HOME or XDG_CONFIG_HOME")]
@@ -74,7 +74,7 @@ impl Editable {
         Self::read(paths.user_file.as_deref().ok_or(EditError::NoFolder)?, Layer::User, paths)
     }
 
-    /// The project's file that counts, or a new one at the root of the project.
+    /// The effective project file, or a new one at the root of the project.
     pub fn project(paths: &Paths, root: &Path) -> Result<Self, EditError> {
         let file = project_file(&paths.start).unwrap_or_else(|| root.join(PROJECT_FILE));
         if is_switchboard(&file) {
@@ -103,7 +103,7 @@ impl Editable {
         Ok(Self { file: file.into(), layer, text: document.source.text, bytes, approval })
     }
 
-    /// Whether plugbay uses the file as it is: a project's file must be approved.
+    /// Whether plugbay uses the file as it is, because a project's file must be approved.
     pub fn is_used(&self) -> bool {
         self.layer != Layer::Project || self.bytes.is_none() || self.approval == Approval::Given
     }
@@ -114,14 +114,14 @@ impl Editable {
         SERVERS.iter().find(present).unwrap_or(&SERVERS[0])
     }
 
-    /// The names of its servers, as they are written.
+    /// The names of its servers, as written.
     pub fn names(&self) -> Vec<String> {
         let servers = jsonc::get(&self.text, &[self.servers_key()]);
         let Ok(Some(Value::Object(servers))) = servers else { return Vec::new() };
         servers.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// A server's name as it is written: case makes no difference between servers.
+    /// A server's name as written. Servers' names are not case-sensitive.
     pub fn written_name(&self, name: &str) -> Option<String> {
         self.names().into_iter().find(|written| written.to_lowercase() == name.to_lowercase())
     }
@@ -150,15 +150,15 @@ impl Editable {
         EditError::Edit { file: self.file.clone(), source }
     }
 
-    /// The bytes of the file with its present text.
+    /// The bytes of the file with its current text.
     pub(super) fn content(&self) -> Vec<u8> {
         let marked = self.bytes.as_ref().is_some_and(|bytes| bytes.starts_with(BYTE_ORDER_MARK.as_bytes()));
         let mark = if marked { BYTE_ORDER_MARK } else { "" };
         format!("{mark}{}", self.text).into_bytes()
     }
 
-    /// Writes the file, unless it is another one now than when it was read. A project's file that plugbay used
-    /// before, or that is new, is approved with its new content.
+    /// Writes the file, unless it has changed since it was read. A project's file that is new, or that
+    /// plugbay used before, is approved with its new content.
     pub fn write(&self, paths: &Paths) -> Result<(), EditError> {
         let content = self.content();
         let unchanged = matches!(document::bytes(&self.file), Ok(present) if present == self.bytes);

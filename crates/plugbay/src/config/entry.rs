@@ -1,4 +1,4 @@
-//! From a server's entry to the settings it stands for.
+//! Turns a server's entry into its settings.
 
 use std::{cell::RefCell, collections::BTreeMap, path::Path};
 
@@ -27,25 +27,25 @@ use super::{
     word::{Reach, Word},
 };
 
-/// What surrounds an entry.
+/// The context of an entry.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) defaults: &'a Plugbay,
     pub(super) message_limit: usize,
-    /// The folder of the entry's file: relative folders start here.
+    /// The folder of the entry's file; relative folders are relative to it.
     pub(super) folder: &'a Path,
-    /// Whether a server without `cwd` starts in `folder`, instead of in the folder of plugbay.
+    /// Whether a server without `cwd` starts in `folder` instead of plugbay's working directory.
     pub(super) starts_in_folder: bool,
-    /// What entries denied that this one replaces: it may deny more, never less.
+    /// The tools denied by entries that this one replaces: it may deny more, never less.
     pub(super) denied: Option<&'a Filter>,
-    /// Which tools of remotes hosts see, where a remote says nothing itself.
+    /// The filter for tools of remotes that have no filter of their own.
     pub(super) remote_tools: Option<&'a Filter>,
-    /// plugbay's client id metadata document, for servers that have none of their own.
+    /// plugbay's client id metadata document, for servers without one of their own.
     pub(super) logins: &'a LoginSettings,
     pub(super) env: Env<'a>,
 }
 
-/// Is this server left out by its own entry?
+/// Whether this server is disabled by its own entry.
 pub(super) fn is_disabled(server: &Server) -> bool {
     server.disabled == Some(true) || server.enabled == Some(false)
 }
@@ -80,7 +80,7 @@ pub(super) fn build(
             let results = own.results.map(Results::rules).unwrap_or_default();
             let warm = own.warm.map(|warm| warm.0).unwrap_or_default();
             let policy = Policy { own_names: remote, ..policy };
-            // With `"prefix": true` the user wants the remote's name in front.
+            // With `"prefix": true` the user wants the remote's name as a prefix.
             let remote = remote && own.prefix != Some(true);
             let exposure =
                 Exposure { mode, pin, policy, bare, remote, rename, describe, suite, instructions, results };
@@ -97,7 +97,8 @@ fn sharing(own: &Plugbay) -> SharingSettings {
     }
 }
 
-/// A remote costs little while it is unused, and plugbay learns of its changes only as long as it is connected.
+/// Defaults for a remote: it costs little while it is unused, and plugbay notices its changes only while it
+/// is connected.
 fn of_remote(own: Plugbay, tools: Option<&Filter>) -> Plugbay {
     let idle = own.idle.or(Some(WaitOrNever(None)));
     Plugbay { allow: own.allow.or_else(|| tools.filter(|tools| !is_everything(tools)).cloned()), idle, ..own }
@@ -116,7 +117,7 @@ fn suite(said: raw::Suite) -> Suite {
     }
 }
 
-/// The parts that can be wrong, or the first thing that is.
+/// The parts of the entry that can be wrong. `Err` is the first problem.
 fn launch(
     entry: &Entry,
     own: &Plugbay,
@@ -124,7 +125,7 @@ fn launch(
     report: &mut Report<'_>,
 ) -> Result<(Transport, Policy, Patterns), String> {
     if let Some(problem) = &entry.problem {
-        // Half an entry would only cause further complaints.
+        // Half an entry would only cause further errors.
         return Err(problem.clone());
     }
     let (transport, problem) = report.watch(|report| transport(entry, own, around, report));
@@ -133,7 +134,7 @@ fn launch(
     Ok((transport, policy(own)?, pin))
 }
 
-/// `own`, with `base` for what it leaves open, also of the suite and of results.
+/// `own`, with `base` for everything that it leaves open, including the suite and results.
 pub(super) fn laid_over(own: Plugbay, base: Plugbay) -> Plugbay {
     fn both<T: Overlay>(own: Option<T>, base: Option<T>) -> Option<T> {
         match (own, base) {
@@ -146,7 +147,7 @@ pub(super) fn laid_over(own: Plugbay, base: Plugbay) -> Plugbay {
     Plugbay { suite, results, ..own.over(base) }
 }
 
-/// Tools that either of them does not want: neither was written in order to allow something.
+/// Tools that either filter denies: neither was written in order to allow something.
 pub(super) fn denied_by_both(one: Option<Filter>, other: Option<Filter>) -> Option<Filter> {
     match (one, other) {
         (Some(Filter(Ok(one))), Some(Filter(Ok(other)))) => Some(Filter(Ok([one, other].concat()))),
@@ -155,7 +156,7 @@ pub(super) fn denied_by_both(one: Option<Filter>, other: Option<Filter>) -> Opti
     }
 }
 
-/// plugbay's own keys of the entry, laid over the keys that hosts use.
+/// plugbay's own keys of the entry, combined with the keys that hosts use.
 pub(super) fn tuning(server: &Server) -> Plugbay {
     let own = server.plugbay.clone().unwrap_or_default();
     let host = Plugbay {
@@ -169,7 +170,8 @@ pub(super) fn tuning(server: &Server) -> Plugbay {
     Plugbay { deny, pass_env, ..own.over(host) }
 }
 
-/// `Err` says which filter is broken: one of `defaults` is found so only here.
+/// Compiles a filter. `Err` says which pattern is broken; for a filter in `defaults` this is noticed only
+/// here.
 fn compile(filter: &Filter) -> Result<Patterns, String> {
     let patterns = filter.0.as_ref().map_err(Clone::clone)?;
     Patterns::compile(patterns).map_err(|error| error.to_string())
@@ -224,7 +226,7 @@ fn transport(
     let noting = noting(around.env, &seen);
     let mut fill = |text: &At<String>| fill(text, &noting, report);
     let words = command.0.iter().chain(server.args.iter().flatten());
-    // Collected first, so that every unset variable is reported and not just the first.
+    // Collected first, so that every unset variable is reported, not only the first.
     let words: Vec<Option<String>> = words.map(&mut fill).collect();
     let values = server.env.iter().flatten();
     let values: Vec<_> = values.map(|(name, value)| (name, value.at, fill(value))).collect();
@@ -244,7 +246,7 @@ fn transport(
     let mut words = words.into_iter();
     let command = words.next()??;
     let args: Vec<String> = words.collect::<Option<_>>()?;
-    // A variable has a name to show, so it comes last.
+    // A variable has a name to show in its place, so variables come last.
     let secrets: BTreeMap<String, String> = secret_words(&args).into_iter().chain(seen.take()).collect();
     let stdio = StdioSpec {
         command,
@@ -259,7 +261,7 @@ fn transport(
     Some(Transport::Stdio(stdio))
 }
 
-/// The same variables, and notes each value with the reference to it. Folders are no secrets.
+/// The same lookup, which also notes each value with its reference. Folders are not secret.
 fn noting<'a>(
     env: Env<'a>,
     seen: &'a RefCell<BTreeMap<String, String>>,
@@ -313,7 +315,7 @@ fn http(
         None => None,
     };
     let address = fill(url, around.env, report)?;
-    // An address that is a variable may be anything; opening it shows whether it works.
+    // An address that begins with a variable may be valid; connecting shows whether it is.
     if !["http://", "https://", "${"].iter().any(|start| address.starts_with(start)) {
         report.error(url.at, "not the address of an HTTP server", remedy_for_address(&address));
         return None;
@@ -335,7 +337,7 @@ fn is_authorization(header: &str) -> bool {
     header.eq_ignore_ascii_case("Authorization")
 }
 
-/// The address of a database or another service is not one of an MCP server.
+/// The remedy for an address of a database or another service, which is no MCP server.
 fn remedy_for_address(address: &str) -> &'static str {
     let scheme = address.split_once("://").map(|(scheme, _)| scheme);
     if scheme.is_some_and(|scheme| nearest(scheme, &["http", "https"]).is_some()) {
@@ -348,7 +350,7 @@ fn remedy_for_address(address: &str) -> &'static str {
     }
 }
 
-/// The value of an environment variable that is given by its name alone.
+/// The value of an environment variable that is given only by name.
 pub(super) fn variable_value(name: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
     let value = env(&name.value);
     if value.is_none() {
@@ -379,7 +381,7 @@ fn environment(
     env
 }
 
-/// Fills in `${VAR}`. The filled text may hold secrets: it must not reach the report.
+/// Expands `${VAR}`. The expanded text may hold secrets, so it must not reach the report.
 pub(super) fn fill(text: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<String> {
     match expand(&text.value, env) {
         Ok(filled) if filled.contains('\0') => {

@@ -7,11 +7,11 @@ use super::{
     paths::{Paths, project_folder},
 };
 
-/// The names of folders that a reference may have.
+/// The folder names that a reference may use.
 pub(super) const FOLDERS: [&str; 3] = ["workspaceFolder", "workspaceFolderBasename", "userHome"];
 
 /// Adds the folders that hosts have names for to the environment: `${workspaceFolder}`,
-/// `${workspaceFolderBasename}` and `${userHome}`. They win over variables of the same name.
+/// `${workspaceFolderBasename}` and `${userHome}`. They override variables of the same name.
 pub fn with_folders(paths: &Paths, env: Env<'_>) -> impl Fn(&str) -> Option<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     move |name| match name {
@@ -25,19 +25,19 @@ pub fn with_folders(paths: &Paths, env: Env<'_>) -> impl Fn(&str) -> Option<Stri
     }
 }
 
-/// Why a text could not be filled in. Never holds a value from the environment.
+/// The reason why a text could not be expanded. Never contains a value from the environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ExpandError {
-    /// No such variable, and no default.
+    /// There is no such variable, and no default.
     Unset { variable: String, reference: String },
-    /// `${kind:…}` of a kind that only some other program can fill.
+    /// A `${kind:…}` that only another program can expand.
     Foreign { reference: String },
     /// `${` without `}`.
     Unclosed,
 }
 
-/// Fills in `text`. Other text stays as it is: `$VAR`, `$$`, `${x%y}` may well be
-/// meant for a shell that the server starts.
+/// Expands `text`. Other text stays unchanged: `$VAR`, `$$`, `${x%y}` may be meant for a shell that the
+/// server starts.
 pub(super) fn expand(text: &str, env: Env<'_>) -> Result<String, ExpandError> {
     let mut filled = String::with_capacity(text.len());
     for (before, inner) in references(text) {
@@ -56,7 +56,7 @@ pub(crate) fn expanded(text: &str, env: Env<'_>) -> Option<String> {
     expand(text, env).ok()
 }
 
-/// The variables of a text that are not set and have no default.
+/// The variables in a text that are not set and have no default.
 pub fn unset_variables(text: &str, env: Env<'_>) -> Vec<String> {
     let unset = references(text).filter_map(|(_, inner)| match reference(inner?.ok()?, env) {
         Err(ExpandError::Unset { variable, .. }) => Some(variable),
@@ -65,7 +65,8 @@ pub fn unset_variables(text: &str, env: Env<'_>) -> Vec<String> {
     unset.collect()
 }
 
-/// The pieces of a text, each with the inner text of the reference behind it. The last has none, or one that is not closed.
+/// The pieces of a text, each with the content of the reference after it. The last has none, or one that is
+/// not closed.
 fn references(text: &str) -> impl Iterator<Item = (&str, Option<Result<&str, ExpandError>>)> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -94,7 +95,7 @@ fn reference(inner: &str, env: Env<'_>) -> Result<String, ExpandError> {
     if !is_name(variable) {
         return Ok(literal);
     }
-    // As in a shell, `:-` also replaces a variable that is set to nothing.
+    // As in a shell, `:-` also replaces a variable that is set but empty.
     match (env(variable), default) {
         (Some(value), None) => Ok(value),
         (Some(value), Some(_)) if !value.is_empty() => Ok(value),
@@ -172,7 +173,7 @@ mod tests {
     fn unset_variables_are_those_that_cannot_be_filled_in() {
         let unset = |text: &str| unset_variables(text, &|name| (name == "A").then(String::new));
         assert_eq!(unset("${A}${B} ${C:-d} ${env:D} ${input:E}"), ["B", "D"]);
-        // The inner one is no reference: the outer one ends at its brace.
+        // The inner one is no reference: the outer one ends at its first brace.
         check("${x${B}}", "${x${B}}");
         assert_eq!(unset("${x${B}} ${C"), [""; 0]);
     }

@@ -18,12 +18,12 @@ use super::{
     word::{Reach, Word},
 };
 
-/// The servers of a file, and of the files that it leads to.
+/// The servers in a file, and in the files that it includes.
 #[derive(Debug, Default)]
 pub struct Listed {
-    /// As they are written, with variables that are not expanded.
+    /// The entries as written; variables are not expanded.
     pub servers: Vec<plugbay_hosts::Entry>,
-    /// Every name, also those of broken entries.
+    /// All names, including those of broken entries.
     pub names: Vec<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -34,7 +34,7 @@ pub fn servers_in(file: &Path, paths: &Paths) -> Listed {
     files.explicit(file, paths);
     let mut entries: BTreeMap<String, plugbay_hosts::Entry> = BTreeMap::new();
     let mut names = Vec::new();
-    // Later documents count more.
+    // Later documents have precedence.
     for (document, origin) in &files.used {
         let folder = document.source.path.parent().unwrap_or(Path::new(""));
         for entry in document.config.servers.iter().flat_map(|servers| &servers.0) {
@@ -50,7 +50,7 @@ pub fn servers_in(file: &Path, paths: &Paths) -> Listed {
     Listed { servers, names, diagnostics: files.diagnostics }
 }
 
-/// The entry in the form for all hosts; `None` if it does not say how its server is reached.
+/// The entry in the common form for all hosts; `None` if it does not say how to reach its server.
 fn describe(entry: &Entry, folder: &Path, origin: Origin) -> Option<plugbay_hosts::Entry> {
     let Entry { key, server, problem: None, .. } = entry else { return None };
     let Plugbay { allow, deny, start, timeout, pass_env, .. } = tuning(server);
@@ -80,7 +80,7 @@ fn process(server: &Server, folder: &Path, origin: Origin) -> Option<Launch> {
     let mut words = words.map(|word| word.value.clone());
     let command = words.next()?;
     let cwd = match &server.cwd {
-        // `join` keeps an absolute path.
+        // `join` leaves an absolute path unchanged.
         Some(At { value, .. }) if !value.starts_with("${") => Some(folder.join(value)),
         Some(At { value, .. }) => Some(value.into()),
         None => (origin == Origin::Project).then(|| folder.to_owned()),
@@ -103,7 +103,7 @@ fn remote(server: &Server, url: &str, reach: Option<Reach>, folder: &Path) -> Re
     Remote { url: url.to_owned(), kind, headers, login: login(server, folder) }
 }
 
-/// Where further credentials come from. Its files are where they were.
+/// The source of further credentials. Its files stay where they are.
 fn login(server: &Server, folder: &Path) -> Map<String, Value> {
     let whole = |path: &str| match path {
         path if path.starts_with("~/") || path.starts_with("${") => path.to_owned(),
@@ -135,7 +135,7 @@ fn values(values: Option<&BTreeMap<String, At<String>>>) -> BTreeMap<String, Str
     values.into_iter().flatten().map(|(name, value)| (name.clone(), value.value.clone())).collect()
 }
 
-/// The patterns of a filter. A broken one makes its entry broken, so it does not come here.
+/// The patterns of a filter. They are valid here: a broken one makes its whole entry broken.
 fn patterns(filter: Option<Filter>) -> Vec<String> {
     filter.and_then(|Filter(patterns)| patterns.ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Which files count, and reading them.
+//! Finds the effective configuration files, and reads them.
 
 use std::{
     collections::BTreeMap,
@@ -15,21 +15,21 @@ use super::{
     switchboard::Switchboard,
 };
 
-/// Files in the order in which they are laid over each other.
+/// The files, in the order in which they are combined.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) used: Vec<(Document, Origin)>,
     pub(super) sources: Vec<PathBuf>,
-    /// Whatever comes or goes in these may change what is found.
+    /// Folders whose content may change which files are found.
     pub(super) folders: Vec<PathBuf>,
-    /// All that was read, used or not.
+    /// Everything that was read, used or not.
     pub(super) contents: Vec<Content>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// A file that counts could not be used at all.
+    /// Whether an effective file could not be used at all.
     pub(super) unreadable: bool,
-    /// Servers that are started without the wrapper that took sentences for them, and its file.
+    /// Servers that are started without their natural-language wrapper, with the wrapper's file.
     pub(super) unwrapped: BTreeMap<String, PathBuf>,
-    /// A file that counts with this content, whatever is on the disk.
+    /// A file that is treated as having this content, whatever is on disk.
     draft: Option<(PathBuf, Vec<u8>)>,
 }
 
@@ -37,13 +37,13 @@ pub(super) struct Files {
 pub(super) enum Origin {
     /// Written for this machine: servers start in the folder in which plugbay was started.
     Machine,
-    /// Written for a repository, or found: servers start in its folder.
+    /// Written for a repository, or found by a pattern: servers start in its folder.
     Project,
-    /// Not approved: it may restrict, and nothing else.
+    /// Not approved: it may only restrict.
     Unapproved,
 }
 
-/// Whether each file that a file includes needs an approval.
+/// Whether each file that a file includes needs its own approval.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trust {
     Given,
@@ -55,12 +55,12 @@ pub(super) enum Opened {
     Content(Vec<u8>),
     Absent,
     NotApproved,
-    /// Why, in one line.
+    /// The reason, on one line.
     Unreadable(String),
 }
 
 impl Files {
-    /// `explicit` alone if given, else the user's file and the project's.
+    /// Reads `explicit` alone if given, else the user's file and the project's.
     pub(super) fn read(explicit: Option<&Path>, paths: &Paths) -> Self {
         let mut files = Self::default();
         if let Some(path) = explicit {
@@ -72,7 +72,7 @@ impl Files {
         files
     }
 
-    /// Nothing is read yet. This file will have this content, and be approved.
+    /// Nothing is read yet. This file counts as approved and with this content.
     pub(super) fn with_draft(file: &Path, content: Vec<u8>) -> Self {
         Self { draft: Some((file.into(), content)), ..Self::default() }
     }
@@ -122,8 +122,8 @@ impl Files {
         }
     }
 
-    /// Takes in what a file restricts that is not approved: an approval lapses with each edit, which must not offer more
-    /// tools. It comes first, so that it loosens nothing that another file says.
+    /// Applies the restrictions of a file without approval. An approval lapses with each edit, and that must
+    /// not offer more tools. This file comes first, so that it loosens nothing that another file says.
     fn restrict(&mut self, path: &Path, bytes: &[u8]) {
         let Ok(document) = document::parse::<ConfigFile>(path, bytes) else { return };
         let deny = document.config.defaults.as_ref().and_then(|defaults| defaults.deny.clone());
@@ -143,7 +143,7 @@ impl Files {
     /// Reads a file that another one includes.
     pub(super) fn open(&mut self, path: &Path, trust: Trust, paths: &Paths) -> Opened {
         self.sources.push(path.into());
-        // Anything else, such as a pipe, could block.
+        // Anything else, such as a pipe, could block the read.
         if !path.is_file() {
             return Opened::Absent;
         }
@@ -163,7 +163,7 @@ impl Files {
         }
     }
 
-    /// Checks the same bytes that are parsed afterwards, so that they cannot change in between.
+    /// Checks the very bytes that are then parsed, so that they cannot change in between.
     fn is_approved(&mut self, path: &Path, bytes: &[u8], what: &str, paths: &Paths) -> bool {
         let message = match approval(paths.approvals().as_deref(), path, bytes) {
             Approval::Given => return true,
@@ -219,7 +219,7 @@ impl Files {
 }
 
 impl Settings {
-    /// Whether every file is still as it was read, and no other has come.
+    /// Whether every file still has the content that was read, and there is no new one.
     pub fn is_current(&self, paths: &Paths) -> bool {
         let approvals = paths.approvals();
         let was_read = |file: &PathBuf| self.contents.iter().find(|content| content.file == *file);

@@ -1,4 +1,4 @@
-//! A file that describes servers: one, as Switchboard has it, or many, as hosts have them.
+//! A file that describes servers: one server, as in Switchboard, or several, as in hosts.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use super::{
     report::Report,
 };
 
-/// The command that Switchboard starts in a server's folder by default.
+/// The command that Switchboard by default starts in a server's folder.
 const STANDARD: [&str; 2] = ["node", "dist/index.js"];
 
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Its name may be empty; then it is the folder's.
+    /// Its name may be empty; then the folder's name is used.
     One(Box<Entry>),
     Many(Servers),
 }

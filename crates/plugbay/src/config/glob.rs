@@ -1,6 +1,6 @@
-//! Which files match a pattern, and where more of them could come from.
+//! Finds the files that match a pattern, and the places where more of them could appear.
 //!
-//! A pattern is walked step by step, so that only folders are listed in which something is left open.
+//! A pattern is walked step by step, so that a folder is listed only if a step there is a wildcard.
 
 use std::{
     borrow::Cow,
@@ -15,17 +15,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{read::Read, report::Report};
 
-/// Looking for servers must not take longer than anybody notices.
+/// Limit of folders that are listed, so that the search for servers takes no noticeable time.
 const MOST_FOLDERS: usize = 2_000;
 
-/// What `**` passes over: others' files, and far too many of them.
+/// Folders that `**` skips: they hold other people's files, and far too many.
 const PASSED_OVER: [&str; 2] = [".git", "node_modules"];
 
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
-    /// What it matches is left out.
+    /// Whether matching files are excluded.
     pub(super) excludes: bool,
-    /// It begins in the user's folder.
+    /// Whether it begins in the home folder.
     at_home: bool,
     steps: Vec<Step>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Pattern {
 enum Step {
     Name(String),
     Any(GlobMatcher),
-    /// `**`: any number of folders, and none.
+    /// `**`: any number of folders, including none.
     Deep,
 }
 
@@ -77,11 +77,11 @@ impl Step {
 #[derive(Debug, Default)]
 pub(super) struct Matches {
     pub(super) files: BTreeSet<PathBuf>,
-    /// Not there, and would lead further if they were.
+    /// Paths that do not exist, and would be followed if they did.
     pub(super) absent: BTreeSet<PathBuf>,
-    /// Whatever comes or goes in these may count.
+    /// Folders in which new or removed files may matter.
     pub(super) folders: BTreeSet<PathBuf>,
-    /// There was more to look at than is sensible.
+    /// Whether there was more to search than the limit allows.
     pub(super) cut: bool,
     /// How many folders may still be listed.
     left: usize,
@@ -123,10 +123,10 @@ impl Matches {
                 }
             }
             Step::Deep => {
-                // Listed first: what is missing in a listed folder needs no watching of its own.
+                // Listed first: a missing path in a listed folder need not be watched separately.
                 let children = self.list(at);
                 self.walk(at, rest);
-                // Links are not followed here, because they may lead in circles.
+                // Links are not followed here, because they may form cycles.
                 let folders = children.iter().filter(|(_, is_folder)| *is_folder);
                 for (name, _) in folders.filter(|(name, _)| !PASSED_OVER.contains(&name.as_str())) {
                     self.walk(&at.join(name), steps);
@@ -135,7 +135,7 @@ impl Matches {
         }
     }
 
-    /// The names in a folder, and which of them are folders themselves. Names that are not UTF-8 match nothing.
+    /// The names in a folder, and whether each is a real folder. Names that are not UTF-8 match nothing.
     fn list(&mut self, folder: &Path) -> Vec<(String, bool)> {
         let Some(left) = self.left.checked_sub(1) else {
             self.cut = true;

@@ -1,4 +1,4 @@
-//! What makes two launches the same server, as a name for its cache file.
+//! The identity of a launch, used as the name of its cache file.
 
 use std::fmt::Write;
 
@@ -6,8 +6,8 @@ use plugbay_core::credentials::CredentialSource;
 use plugbay_upstream::spec::{ServerSpec, Transport};
 use sha2::{Digest, Sha256};
 
-/// The same for the same launch, in every run; different when anything differs that the server can
-/// notice, or when its definitions are taken differently. Its name and its timeouts do not count.
+/// The identity: the same for the same launch in every run. It differs if anything differs that the server
+/// can notice, or if its definitions are read differently. Its name and its timeouts do not count.
 pub fn identity(spec: &ServerSpec) -> String {
     let count;
     let mut parts: Vec<&[u8]> = Vec::new();
@@ -17,10 +17,10 @@ pub fn identity(spec: &ServerSpec) -> String {
             parts.extend([b"stdio", stdio.command.as_bytes(), count.as_bytes()]);
             parts.extend(stdio.args.iter().map(String::as_bytes));
             parts.extend(stdio.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()));
-            // Two for each variable, so that an absent folder cannot be mistaken for one.
+            // Two parts for each variable, so that an absent folder cannot be confused with a variable.
             parts.extend(stdio.env.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
         }
-        // Other credentials may see other tools.
+        // With other credentials a server may have other tools.
         Transport::Http(http) => {
             parts.extend([b"http", http.url.as_bytes()]);
             parts.extend(http.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
@@ -28,19 +28,20 @@ pub fn identity(spec: &ServerSpec) -> String {
         }
     }
 
-    // Its lists are kept as it made them, or without hidden characters.
+    // Its lists are kept unchanged, or without hidden characters.
     parts.extend((!spec.sanitize).then_some(&b"definitions as they came"[..]));
 
     let mut whole = Vec::new();
     for part in parts {
-        // Lengths keep ["ab", "c"] apart from ["a", "bc"].
+        // Lengths distinguish ["ab", "c"] from ["a", "bc"].
         whole.extend((part.len() as u64).to_le_bytes());
         whole.extend(part);
     }
     hex_digest(&whole)
 }
 
-/// The credentials, as far as they tell two users apart. Names of headers have no spaces, so these cannot be one.
+/// The credentials, as far as they tell users apart. Header names have no spaces, so they cannot be confused
+/// with these.
 fn credentials(source: &CredentialSource) -> Vec<&[u8]> {
     match source {
         CredentialSource::Headers => Vec::new(),

@@ -1,4 +1,4 @@
-//! From the files that count to one set of settings.
+//! Combines the effective files into one set of settings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,12 +34,13 @@ use super::{
 
 const LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// Reads `explicit` alone if given, else the user's file and, over it, the project's.
+/// Reads `explicit` alone if given, else the user's file, overridden by the project's.
 pub fn load(explicit: Option<&Path>, paths: &Paths, env: Env<'_>) -> Settings {
     settings(Files::read(explicit, paths), &with_folders(paths, env))
 }
 
-/// The settings that a changed file would give, with the files below it, as if it were written and approved.
+/// The settings that a changed file would give, including the files it overrides, as if it were written and
+/// approved.
 pub fn preview(changed: &Editable, paths: &Paths, env: Env<'_>) -> Settings {
     let mut files = Files::with_draft(&changed.file, changed.content());
     match changed.layer {
@@ -53,7 +54,7 @@ pub fn preview(changed: &Editable, paths: &Paths, env: Env<'_>) -> Settings {
     settings(files, &with_folders(paths, env))
 }
 
-/// The entries that count, as they are written, sorted by name.
+/// The effective entries as written, sorted by name.
 pub fn entries(explicit: Option<&Path>, paths: &Paths) -> Vec<WrittenEntry> {
     let used = Files::read(explicit, paths).used;
     let mut reports: Vec<Report<'_>> =
@@ -139,7 +140,7 @@ fn settings(files: Files, env: Env<'_>) -> Settings {
     }
 }
 
-/// What holds for all servers: each file laid over the one before, key by key.
+/// The settings for all servers: each file is laid over the previous one, key by key.
 struct Common {
     mode: Option<Mode>,
     hosts: Profiles,
@@ -169,7 +170,7 @@ impl Common {
             split_execute = config.split_execute.unwrap_or(split_execute);
             for (name, host) in config.hosts.iter().flatten() {
                 hosts.insert(name.clone(), profile(name, host, &hosts));
-                // What holds for a host holds for its variants.
+                // The settings of a host also apply to its variants.
                 for variant in Profiles::built_in_variants(name) {
                     let said = raw::Host { clients: None, ..host.clone() };
                     hosts.insert(variant.name.clone(), profile(&variant.name, &said, &hosts));
@@ -204,7 +205,7 @@ impl Common {
     }
 }
 
-/// The keys of a host, laid over an earlier file's, laid over the built-in profile.
+/// The profile of a host: its keys, over an earlier file's keys, over the built-in profile.
 fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) -> Profile {
     let known = earlier.get(name).or_else(|| Profiles::built_in(name)).cloned();
     let known = known.unwrap_or_else(Profile::unknown);
@@ -232,9 +233,9 @@ fn profile(name: &str, said: &raw::Host, earlier: &BTreeMap<String, Profile>) ->
     }
 }
 
-/// The entries that count, with the index of their file and what those denied that they replace: a later file's
-/// replaces an earlier's. Names
-/// that differ only in case are the same server, since hosts and file systems may not tell them apart.
+/// The effective entries. Each has the index of its file, and the tools denied by the entries that it
+/// replaces: a later file's entry replaces an earlier one's. Names that differ only in case mean the same
+/// server, because hosts and file systems may not distinguish them.
 fn effective<'a, I: Iterator<Item = &'a Entry>>(
     files: impl Iterator<Item = I>,
     reports: &mut [Report<'_>],
@@ -266,7 +267,8 @@ fn effective<'a, I: Iterator<Item = &'a Entry>>(
     chosen
 }
 
-/// Models and hosts write names with other separators, and then it is not clear which server is meant.
+/// Warns of similar names: models and hosts write names with other separators, and then the server is
+/// ambiguous.
 fn warn_of_twins(chosen: &[(usize, &Entry, Option<Filter>)], reports: &mut [Report<'_>]) {
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     let counts =
@@ -314,8 +316,8 @@ impl Outcome {
         }
     }
 
-    /// A server whose name cannot be used is shown as failed under the name suggested for it, unless
-    /// that is taken: a failure that is listed nowhere would look like a server that never was.
+    /// Shows a server with an invalid name as failed, under the suggested name unless that is taken. A
+    /// failure that is shown nowhere would look as if the server had never existed.
     fn list_misnamed(&mut self) {
         let names = self.servers.iter().map(|server| &server.name).chain(&self.disabled);
         let mut taken: BTreeSet<String> = names.map(|name| name.as_str().to_lowercase()).collect();

@@ -1,8 +1,8 @@
-//! Texts of an entry as people may see them: a mask stands in the place of what is probably a secret.
+//! Texts of an entry for people, in which a mask replaces every probable secret.
 
 use plugbay_core::secret::HIDDEN;
 
-/// Stands in the place of a secret.
+/// The replacement for a secret.
 pub const MASK: &str = "•••";
 
 /// A command line without secrets.
@@ -10,7 +10,7 @@ pub fn masked_words(words: &[String]) -> Vec<String> {
     mask_args(words).iter().map(|word| mask_urls(word)).collect()
 }
 
-/// The secrets that stand in arguments, each with what is shown in its place.
+/// The secrets in arguments, each with its replacement.
 pub(super) fn secret_words(words: &[String]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (word, shown) in words.iter().zip(mask_args(words)) {
@@ -28,7 +28,7 @@ pub(super) fn secret_words(words: &[String]) -> Vec<(String, String)> {
     found
 }
 
-/// The user with the password, the password and the values of the query of a URL.
+/// The secrets of a URL: the user with the password, the password alone, and the values of the query.
 fn secrets_of_url(url: &str) -> impl Iterator<Item = &str> {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -39,7 +39,7 @@ fn secrets_of_url(url: &str) -> impl Iterator<Item = &str> {
     user.into_iter().chain(password).chain(values).filter(|value| !value.is_empty() && !is_reference(value))
 }
 
-/// Arguments without secrets: what follows `--token` or stands behind `--token=`, variables and headers.
+/// Arguments without secrets: values after `--token` or in `--token=`, of variables and of headers.
 pub fn mask_args(args: &[String]) -> Vec<String> {
     let mut before = "";
     let mask = |arg: &String, before: &str| {
@@ -69,7 +69,7 @@ fn mask_arg(arg: &str, before: &str) -> String {
     }
 }
 
-/// `--api-key`, whose value is the next argument.
+/// Whether the argument is a flag like `--api-key`, whose value is the next argument.
 fn is_secret_flag(arg: &str) -> bool {
     arg.starts_with('-') && !arg.contains('=') && sounds_secret(arg)
 }
@@ -82,7 +82,7 @@ fn is_header_flag(arg: &str) -> bool {
     ["-H", "--header"].contains(&arg)
 }
 
-/// The name of a key, a variable or a flag whose value is probably a secret.
+/// Whether the name of a key, a variable or a flag suggests that its value is a secret.
 pub fn sounds_secret(name: &str) -> bool {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     let telling = [
@@ -99,7 +99,7 @@ pub fn sounds_secret(name: &str) -> bool {
     telling.iter().any(|word| name.contains(word))
 }
 
-/// Nothing but variables, such as `${TOKEN}`: their names are no secret.
+/// Whether a value consists only of variables, such as `${TOKEN}`, whose names are not secret.
 pub fn is_reference(value: &str) -> bool {
     value.starts_with("${")
         && value.ends_with('}')
@@ -119,7 +119,7 @@ pub fn mask_urls(line: &str) -> String {
     out
 }
 
-/// What follows `://`, without a user's name, password and query.
+/// The part after `://`, without user name, password and query.
 fn mask_url(url: &str) -> String {
     let (address, query) = url.split_once('?').unwrap_or((url, ""));
     let end = address.find(['/', '#']).unwrap_or(address.len());

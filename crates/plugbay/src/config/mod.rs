@@ -1,12 +1,11 @@
 //! Configuration: from files on disk to settings that say everything the rest of the program needs.
 //!
-//! The way of a file: `paths` finds it, `files` reads it and asks `approve` whether it may be used,
+//! The path of a file: `paths` finds it, `files` reads it and asks `approve` whether it may be used,
 //! `document` turns its bytes into the structs of `raw` (`read` does the work), `discover` adds the files
-//! that its patterns lead to, `load` merges them all, `entry` makes a server's settings of each entry.
+//! that its patterns match, `load` merges them all, and `entry` turns each entry into a server's settings.
 //!
-//! Nothing in here reads the process's environment or prints. Problems are collected as
-//! [`Diagnostic`]s; loading itself cannot fail, because one broken file or entry must not take the
-//! healthy ones down.
+//! Nothing in here reads the process's environment or prints. Problems are collected as [`Diagnostic`]s.
+//! Loading itself cannot fail, because a broken file or entry must not affect the others.
 
 mod approve;
 mod audit;
@@ -80,52 +79,52 @@ pub use schema::schema_json;
 pub use units::parse_duration;
 pub use written::{WrittenEntry, origin, public_url};
 
-/// How `${VAR}` is looked up.
+/// Looks up `${VAR}`.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Everything the configuration says, resolved.
+/// All settings of the configuration, resolved.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 pub struct Settings {
-    /// `None`: what fits the host.
+    /// `None`: the mode that fits each host.
     pub mode: Option<Mode>,
     /// The profiles of hosts, with the user's changes.
     pub hosts: Profiles,
-    /// Search mode also lists `proxy_status` and `proxy_refresh`.
+    /// Whether search mode also lists `proxy_status` and `proxy_refresh`.
     pub admin_tools: bool,
-    /// Tools that only read are called with `execute_read_tool`.
+    /// Whether tools that only read are called with `execute_read_tool`.
     pub split_execute: bool,
-    /// Arguments of tools are repaired where only one thing can be meant.
+    /// Whether arguments of tools are repaired if only one repair is possible.
     pub repair: bool,
     /// How many of the most used tools every mode lists.
     pub learn: usize,
     /// How scripts of models are run.
     pub code: CodeSettings,
     pub search: SearchSettings,
-    /// The model that calls tools for a sentence, if there is one.
+    /// The model for `natural_language`, if there is one.
     pub natural_language: Option<NaturalLanguage>,
-    /// The effects that need no consent of the user.
+    /// The strongest effect of calls that need no consent by the user.
     pub unasked: Effect,
-    /// Sorted by name; broken ones too, with their reason.
+    /// All servers, sorted by name. A broken one has the reason.
     pub servers: Vec<ServerSettings>,
-    /// Disabled by their entry, sorted by name.
+    /// Servers disabled by their entries, sorted by name.
     pub disabled: Vec<ServerName>,
     pub limits: Limits,
-    /// Where calls are logged for auditors, if they are.
+    /// The audit log of calls, if there is one.
     pub audit: Option<AuditSettings>,
-    /// What holds for the logins at all servers.
+    /// The settings for the logins at all servers.
     pub logins: LoginSettings,
-    /// Whose access tokens a gateway over HTTP takes.
+    /// The issuers whose access tokens a gateway over HTTP accepts.
     pub authorization: AuthorizationSettings,
-    /// How long a first listing may wait for servers never seen before.
+    /// How long a first listing may wait for servers that have never connected.
     pub list_wait: Duration,
-    /// Files to watch: those that were read, and those that would be if they existed.
+    /// Files to watch: those that were read, and those that would be read if they existed.
     pub sources: Vec<PathBuf>,
     /// Folders to watch: a new file in them may match a pattern.
     pub folders: Vec<PathBuf>,
     /// Every file that was read, with its content.
     pub contents: Vec<Content>,
-    /// A file could not be parsed, so its servers are missing here.
+    /// Whether a file could not be parsed, so that its servers are missing here.
     pub unreadable: bool,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -147,18 +146,18 @@ impl Settings {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchSettings {
-    /// How many tools a search shows, unless it asks for another number.
+    /// How many tools a search shows, unless the call says otherwise.
     pub hits: usize,
-    /// The model that ranks the tools which a search finds.
+    /// The model that ranks search hits.
     pub model: Option<SearchModel>,
-    /// Which tools were called after which searches is remembered.
+    /// Whether plugbay remembers which tools were called after which searches.
     pub remember: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchModel {
     pub source: ModelSource,
-    /// How long a search may wait for it.
+    /// How long a search may wait for the model.
     pub deadline: Duration,
 }
 
@@ -175,14 +174,14 @@ pub struct NaturalLanguage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelSource {
     Remote(plugbay_model::Endpoint),
-    /// The host's own model, by sampling.
+    /// The host's own model, through sampling.
     Host,
 }
 
-/// What holds for the logins at all servers.
+/// The settings for the logins at all servers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoginSettings {
-    /// The client id metadata document of plugbay. The settings of servers have it already.
+    /// plugbay's client id metadata document. It is already in the settings of servers.
     pub client_metadata_url: Option<String>,
     pub store: Placement,
 }
@@ -190,7 +189,7 @@ pub struct LoginSettings {
 #[derive(Debug, Clone)]
 pub struct ServerSettings {
     pub name: ServerName,
-    /// How to start it, or why it cannot be started: what is wrong, where, and the remedy.
+    /// How to start it, or why it cannot be started: the problem, its place and the remedy.
     pub spec: Result<ServerSpec, String>,
     pub exposure: Exposure,
     pub sharing: SharingSettings,
@@ -198,10 +197,10 @@ pub struct ServerSettings {
     pub warm: Warm,
 }
 
-/// Who shares the processes of a server.
+/// The sharing of a server's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharingSettings {
-    /// `None`: plugbay chooses by what it knows of the server.
+    /// `None`: plugbay chooses from its knowledge about the server.
     pub scope: Option<Scope>,
     /// How many instances may run at a time, if each session has its own.
     pub instances: usize,
@@ -226,7 +225,7 @@ pub struct Limits {
     pub message: usize,
     /// The longest tool name shown to a host.
     pub name_length: usize,
-    /// How many servers start at a time; `None`: as many as suit the machine.
+    /// How many servers start at a time; `None`: a number that suits the machine.
     pub starts: Option<usize>,
     /// How many calls callers and sessions may make.
     pub calls: CallLimits,

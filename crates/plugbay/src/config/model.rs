@@ -1,7 +1,7 @@
-//! Which model ranks what is searched for, which one calls tools for a sentence, and where their keys come from.
+//! The model that ranks search hits, the model for `natural_language`, and the sources of their keys.
 //!
-//! A key in the environment alone turns nothing on: it may be there for another program, and what tools a
-//! user has is nobody's business who was not named in the configuration.
+//! A key in the environment alone turns nothing on: it may be there for another program. The user's tools
+//! must not be shown to anybody who is not named in the configuration.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,24 +25,24 @@ use super::{
 };
 
 const HITS: usize = 5;
-/// A search waits for a model only this long.
+/// How long a search waits for a model.
 const SEARCHING: Patience = Patience { remote: Duration::from_secs(5), host: Duration::from_secs(30) };
 const AGENT_LIMITS: agent::Limits =
     agent::Limits { calls: 8, turns: 12, tokens: 100_000, time: Duration::from_secs(120) };
-/// Whatever its maker thinks best for quick answers.
+/// The model that Google recommends for quick answers.
 const GEMINI_MODEL: &str = "gemini-flash-latest";
-/// Quick and cheap: a wrapper's sentences are short.
+/// A quick and cheap model, because a wrapper's requests are short.
 const WRAPPERS_MODEL: &str = "claude-haiku-4-5";
 
-/// How long a model may take that has no `timeout` of its own.
+/// The timeout of a model that has none of its own.
 #[derive(Clone, Copy)]
 struct Patience {
     remote: Duration,
-    /// A person may have to agree first.
+    /// For a host's model, where a person may have to agree first.
     host: Duration,
 }
 
-/// A later file's words count more; a key and a model may stand in different files.
+/// The model for search. A later file has precedence; key and model may be in different files.
 pub(super) fn search<'a>(
     configs: impl Iterator<Item = &'a ConfigFile>,
     env: Env<'_>,
@@ -71,8 +71,8 @@ pub(super) fn search<'a>(
     SearchSettings { hits, model, remember }
 }
 
-/// Only a model that is named here runs agents: one that ranks tools does not get their results. But a wrapper that
-/// is left out names one for its own server.
+/// The model for `natural_language`. It must be named here, because a model that ranks tools does not get
+/// their results. But a wrapper that is left out names one for its own server.
 pub(super) fn natural_language<'a>(
     configs: impl Iterator<Item = &'a ConfigFile>,
     unwrapped: &BTreeMap<String, PathBuf>,
@@ -88,7 +88,7 @@ pub(super) fn natural_language<'a>(
         }
     }
     let time = said.time.map_or(AGENT_LIMITS.time, |limit| limit.0);
-    // Longer than everything together, so that there is one reason when time runs out, and not either of two.
+    // Longer than the time of a whole run, so that there is only one reason when time runs out.
     let patience = Patience { remote: time * 2, host: time * 2 };
     let (model, servers) = match said.model {
         Some(At { value, at }) => {
@@ -109,7 +109,7 @@ pub(super) fn natural_language<'a>(
     })
 }
 
-/// Whom the wrappers of Switchboard would have asked, with the same key.
+/// The model that Switchboard's wrappers would have used, with the same key.
 fn wrappers_model(
     unwrapped: &BTreeMap<String, PathBuf>,
     patience: Patience,
@@ -134,7 +134,7 @@ fn names(unwrapped: &BTreeMap<String, PathBuf>) -> BTreeSet<ServerName> {
     unwrapped.keys().filter_map(|name| ServerName::parse(name).ok()).collect()
 }
 
-/// What is allowed once for all.
+/// The strongest effect that is allowed without asking.
 pub(super) fn unasked<'a>(configs: impl Iterator<Item = &'a ConfigFile>) -> Effect {
     let said = configs.filter_map(|config| config.natural_language.clone());
     let said = said.fold(raw::NaturalLanguage::default(), |before, later| later.over(before));
@@ -145,13 +145,13 @@ pub(super) fn unasked<'a>(configs: impl Iterator<Item = &'a ConfigFile>) -> Effe
     }
 }
 
-/// What a key for Gemini alone means.
+/// The model for a file that has only a Gemini key.
 fn gemini() -> raw::LanguageModel {
     let provider = Some(Word(word::Provider::Remote(Provider::Gemini)));
     raw::LanguageModel { provider, ..raw::LanguageModel::default() }
 }
 
-/// A key that stands in a file, or is named there.
+/// A key that is in a file, or named there.
 fn written_key(key: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<Key> {
     let secret = fill(key, env, report)?;
     (!secret.trim().is_empty()).then(|| Key::new(&secret, "gemini_api_key"))
@@ -245,7 +245,7 @@ fn address(url: &At<String>, env: Env<'_>, report: &mut Report<'_>) -> Option<St
     Some(address)
 }
 
-/// Whether the rest of an `http://` address is on this machine.
+/// Whether the rest of an `http://` address points to this machine.
 pub(super) fn is_here(rest: &str) -> bool {
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);

@@ -103,7 +103,7 @@ pub(super) enum OAuthChoice {
 }
 
 impl OAuthChoice {
-    /// What is said about the login, if there may be one.
+    /// The settings of the login, if there may be one.
     pub(super) fn settings(&self) -> Option<&OAuth> {
         match self {
             Self::On(oauth) if oauth.enabled != Some(false) => Some(oauth),
@@ -112,7 +112,7 @@ impl OAuthChoice {
     }
 }
 
-/// What a text of the login's settings is.
+/// The kind of a text in the login's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Plain,
@@ -188,7 +188,7 @@ fn texts(
     given.map(|(key, text, part)| ((*key).to_owned(), write(part, &text.value).into())).collect()
 }
 
-/// The word for a choice.
+/// The configuration's word for a choice.
 fn written<T: Choice + PartialEq>(Word(choice): Word<T>) -> &'static str {
     T::WORDS.iter().find(|(_, other)| *other == choice).map_or("", |(word, _)| word)
 }
@@ -198,7 +198,7 @@ impl Read for OAuthChoice {
         match value {
             Value::BooleanLit(on) if !on.value => Some(Self::Off),
             Value::BooleanLit(_) => Some(Self::On(Box::default())),
-            // As FastMCP writes it.
+            // FastMCP's form.
             Value::StringLit(text) if text.value == "oauth" => Some(Self::On(Box::default())),
             Value::Object(_) => OAuth::read(value, report).map(Box::new).map(Self::On),
             _ => {
@@ -224,7 +224,7 @@ impl JsonSchema for OAuthChoice {
     }
 }
 
-/// Scopes, as a list or in one string.
+/// Scopes, as a list or as one string.
 #[derive(Debug, Clone)]
 pub(super) struct Scopes(pub(super) Vec<String>);
 
@@ -250,7 +250,7 @@ impl Read for Scopes {
     }
 }
 
-/// As RFC 6749 defines it in section 3.3.
+/// Whether the text is a scope as in RFC 6749, section 3.3.
 fn is_scope(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
@@ -269,7 +269,7 @@ impl JsonSchema for Scopes {
     }
 }
 
-/// How plugbay gets a token.
+/// The way in which plugbay gets a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum GrantKind {
     #[default]
@@ -288,7 +288,7 @@ impl Choice for GrantKind {
     ];
 }
 
-/// The name of an algorithm for signatures, as RFC 7518 and RFC 8037 write it.
+/// The name of a signature algorithm, as in RFC 7518 and RFC 8037.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Algorithm(pub(super) &'static str);
 
@@ -355,7 +355,8 @@ impl JsonSchema for CommandLine {
     }
 }
 
-/// The words of a command line; `Err` is the first sign that only a shell understands. `${VAR}` stays as it is.
+/// Splits a command line into words. `Err` is the first character that only a shell understands. `${VAR}`
+/// stays unchanged.
 fn split(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word): (Vec<String>, Option<String>) = (Vec::new(), None);
     let mut quoted = None;

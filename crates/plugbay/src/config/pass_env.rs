@@ -1,4 +1,4 @@
-//! `passEnv`: which variables of plugbay's own environment a server gets besides the usual ones.
+//! `passEnv`: the variables of plugbay's own environment that a server gets in addition to the usual ones.
 
 use std::{borrow::Cow, collections::BTreeSet, ffi::OsString};
 
@@ -14,7 +14,7 @@ use super::{
     report::Report,
 };
 
-/// plugbay's own variables, which only their whole names pass on.
+/// The prefix of plugbay's own variables, which are passed on only by their full names.
 const OWN: &str = "PLUGBAY_";
 
 /// Names of variables, and patterns such as `AWS_*`.
@@ -30,7 +30,7 @@ impl PassEnv {
         }
     }
 
-    /// In an order of their own, so that the order in the file does not count.
+    /// Sorts the variables, so that their order in the file does not matter.
     pub(super) fn sorted(mut self) -> Vec<String> {
         self.0.sort();
         self.0.dedup();
@@ -64,7 +64,7 @@ struct Variable(String);
 impl Read for Variable {
     fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
         let name = match value {
-            // Codex also writes { "name": "X", "source": "local" }.
+            // Codex also accepts { "name": "X", "source": "local" }.
             Value::Object(object) => object.get_string("name").map(|name| name.value.clone().into_owned()),
             Value::StringLit(text) => Some(text.value.clone().into_owned()),
             _ => None,
@@ -84,10 +84,11 @@ impl Read for Variable {
 }
 
 impl Settings {
-    /// Gives each server those of `variables` that its `passEnv` names. What its entry sets itself stays.
+    /// Gives each server those of `variables` that its `passEnv` names. Variables in its entry have
+    /// precedence.
     ///
-    /// A value becomes part of the server's launch: with another token a server may offer other tools, so it must not
-    /// be answered for from the cache of the former.
+    /// A value becomes part of the server's launch. With another token a server may offer other tools, so the
+    /// cache for the former one must not be used.
     #[must_use]
     pub fn with_passed(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let (mut text, mut odd): (Vec<(String, String)>, Vec<String>) = (Vec::new(), Vec::new());
@@ -105,7 +106,7 @@ impl Settings {
             lost.extend(odd.iter().filter(|name| patterns.matches(name)));
             for (name, value) in &text {
                 let own = name.starts_with(OWN) && !stdio.pass_env.contains(name);
-                // Some shells run code out of such values.
+                // Some shells execute such values as code.
                 if patterns.matches(name) && !own && !value.starts_with("()") {
                     stdio.env.entry(name.clone()).or_insert_with(|| value.clone());
                 }
@@ -124,7 +125,7 @@ impl Settings {
         self
     }
 
-    /// The names of the variables that a server may have got by a pattern.
+    /// The names of the variables that a server may have got through a pattern.
     pub fn passed(&self) -> impl Iterator<Item = String> {
         let specs = self.servers.iter().filter_map(|server| server.spec.as_ref().ok());
         let stdio = specs.filter_map(|spec| match &spec.transport {

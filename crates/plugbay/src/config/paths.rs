@@ -1,4 +1,5 @@
-//! Where files are: the user's folders, and the project file nearest to the folder in which plugbay was started.
+//! The places of files: the user's folders, and the project file nearest to the folder in which plugbay was
+//! started.
 
 use std::{
     ffi::OsString,
@@ -8,41 +9,42 @@ use std::{
 use super::document;
 use crate::files;
 
-/// The names of a project's file; the first that exists in a folder counts.
+/// The names of project files; the first that exists in a folder is used.
 const PROJECT_FILES: [&str; 4] = [PROJECT_FILE, "plugbay.jsonc", SWITCHBOARD_FILE, CLIENT_SIDE_FILE];
 
 /// The name of a project's file that plugbay creates.
 pub(super) const PROJECT_FILE: &str = ".plugbay.jsonc";
 
-/// A file of this name is written for Switchboard.
+/// The name of Switchboard's configuration file.
 const SWITCHBOARD_FILE: &str = "switchboard.config.json";
 
-/// A file of this name may be written for a client-side proxy, or for anything else.
+/// The name of a client-side proxy's file, but other programs may use it too.
 const CLIENT_SIDE_FILE: &str = "servers-config.json";
-/// The keys of such a file that nothing else has.
+/// The keys that only such a file has.
 const CLIENT_SIDE_KEYS: [&str; 2] = ["\"localServers\"", "\"remoteTools\""];
 
 /// The folders that loading depends on.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    /// The user's file; absent where no home folder is known.
+    /// The user's file; absent if no home folder is known.
     pub user_file: Option<PathBuf>,
-    /// Where approvals are kept; absent where no home folder is known.
+    /// The folder for approvals; absent if no home folder is known.
     pub state_folder: Option<PathBuf>,
-    /// What `~` stands for in a file.
+    /// The meaning of `~` in a file.
     pub home: Option<PathBuf>,
-    /// Where the search for a project file begins, and what `--config` is relative to. Absolute.
+    /// The folder in which the search for a project file begins, and to which `--config` is relative.
+    /// Absolute.
     pub start: PathBuf,
 }
 
 impl Paths {
-    /// The platform's usual folders, as the environment gives them.
+    /// The platform's usual folders, according to the environment.
     pub fn detect(env: &dyn Fn(&str) -> Option<OsString>, start: PathBuf) -> Self {
         Self::on(Platform::THIS, env, start)
     }
 
     fn on(platform: Platform, env: &dyn Fn(&str) -> Option<OsString>, start: PathBuf) -> Self {
-        // The XDG specification: a relative path in these variables is to be ignored.
+        // By the XDG specification, a relative path in these variables is ignored.
         let set = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = |below: &str| set("HOME").map(|home| home.join(below));
         let (config, state) = match platform {
@@ -66,7 +68,7 @@ impl Paths {
         Some(self.state_folder.as_ref()?.join("running"))
     }
 
-    /// Where gateways keep the logs of their servers.
+    /// The folder in which gateways keep the logs of their servers.
     pub fn log_folder(&self) -> Option<PathBuf> {
         Some(self.state_folder.as_ref()?.join("logs"))
     }
@@ -76,14 +78,14 @@ impl Paths {
     }
 }
 
-/// The project file that counts when started in `start`, if there is one: in `start` itself or the
-/// nearest folder above, up to the one that holds `.git`. Outside a repository only `start` counts,
-/// so that a file in a shared folder such as the temporary one has no say.
+/// The effective project file for `start`, if there is one: in `start` itself or the nearest folder above, up
+/// to the one that contains `.git`. Outside a repository only `start` is searched, so that a file in a shared
+/// folder, such as the temporary one, is not used.
 pub fn project_file(start: &Path) -> Option<PathBuf> {
     candidates(start).into_iter().find(|path| path.is_file() && !is_foreign(path))
 }
 
-/// Whether a file has the name of a client-side proxy's and none of its keys.
+/// Whether a file has the name of a client-side proxy's file but none of its keys.
 pub(super) fn is_foreign(path: &Path) -> bool {
     if path.file_name().is_none_or(|name| name != CLIENT_SIDE_FILE) {
         return false;
@@ -97,13 +99,13 @@ pub(super) fn is_switchboard(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == SWITCHBOARD_FILE)
 }
 
-/// The folder of the project in which plugbay was started: the root of its repository, else `start` itself.
+/// The folder of the project for `start`: the root of its repository, else `start` itself.
 pub fn project_folder(start: &Path) -> &Path {
     start.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(start)
 }
 
-/// Whether plugbay may write a project's file. The error is the file outside the project, or the user's own file, to
-/// which a symbolic link leads: a link that came with a repository must not have plugbay write there.
+/// Checks whether plugbay may write a project's file. `Err` is the file outside the project, or the user's
+/// own file, that a symbolic link points to: a link from a repository must not make plugbay write there.
 pub fn within_project(file: &Path, project: &Path, paths: &Paths) -> Result<(), PathBuf> {
     let target = files::resolve(file).map_err(|_| file.to_owned())?;
     let user_file = paths.user_file.as_deref().and_then(|file| files::resolve(file).ok());
@@ -111,7 +113,7 @@ pub fn within_project(file: &Path, project: &Path, paths: &Paths) -> Result<(), 
     if is_inside && Some(&target) != user_file.as_ref() { Ok(()) } else { Err(target) }
 }
 
-/// Every file that could be the project file, the nearest first.
+/// All paths where the project file could be, the nearest first.
 pub(super) fn candidates(start: &Path) -> Vec<PathBuf> {
     let project = project_folder(start);
     let folders = start.ancestors().take_while(|folder| folder.starts_with(project));

@@ -1,4 +1,4 @@
-//! What is wrong with the configuration as a whole, for hosts and for `plugbay status`.
+//! Problems of the whole configuration, for hosts and for `plugbay status`.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use plugbay_upstream::spec::{Origin, Transport};
 
 use super::{Diagnostic, Settings, Severity};
 
-/// What helps where no server is configured.
+/// The remedy if no server is configured.
 const SETUP: &str = "run `plugbay setup` in a terminal, which imports the servers of your hosts, or `plugbay add`, which adds one";
 
 impl Settings {
@@ -32,7 +32,7 @@ impl Settings {
         }
     }
 
-    /// Nothing is wrong with any file, and yet there is no server.
+    /// The problem that no server is configured, if no file has a problem.
     pub(super) fn no_server(&self) -> Option<Problem> {
         if !self.servers.is_empty() || self.diagnostics.iter().any(leaves_something_out) {
             return None;
@@ -53,7 +53,7 @@ impl Settings {
         Some(Problem { what, place, remedy: Some(remedy.to_owned()), urgent: true })
     }
 
-    /// Adds why this process serves without the daemon.
+    /// Adds the reason why this process serves without the daemon.
     #[must_use]
     pub fn without_daemon(mut self, reason: &str) -> Self {
         let message = format!("plugbay serves this host without its daemon: {reason}");
@@ -62,7 +62,7 @@ impl Settings {
         self
     }
 
-    /// Gives each server the environment and the folder of the window for which it starts.
+    /// Gives each server the environment and the folder of the window that it starts for.
     #[must_use]
     pub fn with_origin(mut self, origin: &Origin) -> Self {
         for spec in self.servers.iter_mut().filter_map(|server| server.spec.as_mut().ok()) {
@@ -73,7 +73,7 @@ impl Settings {
         self
     }
 
-    /// These settings go on, although the files now say what `broken` was made of and cannot be used.
+    /// These settings with the problems of `broken`: the files now give those, but they cannot be used.
     #[must_use]
     pub fn kept_despite(&self, broken: &Self) -> Self {
         let mut diagnostics = broken.diagnostics.clone();
@@ -89,7 +89,8 @@ impl Settings {
     }
 }
 
-/// An error costs what it points at; a problem of a file as a whole costs the file.
+/// Whether something is not used: an error affects the part it points at; a problem of the whole file, the
+/// file.
 fn leaves_something_out(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity == Severity::Error || diagnostic.position.is_none()
 }

@@ -322,8 +322,8 @@ object! {
     ignored: []
 }
 
-/// A model, or the name of one of Gemini's. A broken one is kept as such: with half of what it says
-/// somebody else might be asked.
+/// A model, or the name of a Gemini model. A broken one is kept as broken: half of its settings could lead to
+/// another model being asked.
 #[derive(Debug, Clone)]
 pub(super) struct ModelChoice(pub(super) Option<LanguageModel>);
 
@@ -340,7 +340,7 @@ impl Read for ModelChoice {
     }
 }
 
-/// Server entries in the order of the file. Each stands alone: a broken one does not harm the rest.
+/// Server entries in the order of the file. Each stands alone: a broken one does not affect the others.
 #[derive(Debug, Clone)]
 pub(super) struct Servers(pub(super) Vec<Entry>);
 
@@ -348,12 +348,12 @@ pub(super) struct Servers(pub(super) Vec<Entry>);
 pub(super) struct Entry {
     pub(super) key: At<String>,
     pub(super) server: Server,
-    /// The first thing that is wrong with it, in one line.
+    /// The first problem in the entry, on one line.
     pub(super) problem: Option<String>,
     pub(super) kind: EntryKind,
 }
 
-/// Where an entry stands in its file.
+/// The place of an entry in its file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum EntryKind {
     #[default]
@@ -365,7 +365,7 @@ pub(super) enum EntryKind {
 }
 
 impl Entry {
-    /// It says how a server is treated, and not what that server is.
+    /// Whether the entry only has settings for a server, without describing the server itself.
     pub(super) fn only_tunes(&self) -> bool {
         let Server { command, url, reach, .. } = &self.server;
         command.is_none() && url.is_none() && reach.is_none()
@@ -415,8 +415,8 @@ impl Read for Argv {
     }
 }
 
-/// Patterns over tool names that compile, or the first problem in them. A broken one is kept as such:
-/// were it dropped like other broken values, tools meant to be hidden would appear.
+/// Patterns over tool names, compiled, or the first problem in them. A broken one is kept as broken: if it
+/// were dropped like other broken values, tools that should be hidden would appear.
 #[derive(Debug, Clone)]
 pub(super) struct Filter(pub(super) Result<Vec<String>, String>);
 

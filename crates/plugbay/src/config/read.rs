@@ -1,7 +1,7 @@
-//! From syntax tree to typed values, key by key, so that one bad value costs only itself.
+//! From syntax tree to typed values, key by key, so that a bad value affects only itself.
 //!
-//! [`object!`] declares a struct together with the keys that fill it: the one list from which reading,
-//! the schema and "did you mean" all come.
+//! [`object!`] declares a struct together with the keys that fill it: the one list for reading, the schema
+//! and "did you mean".
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -21,18 +21,18 @@ use super::{
 /// The keys that hold servers.
 const SERVER_KEYS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
 
-/// Something a value in a file can be. `None` means it was not, and the report says why.
+/// A type that a value in a file can have. If reading returns `None`, the report says why.
 pub(super) trait Read: Sized {
     fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self>;
 }
 
 /// Settings that can be laid over others.
 pub(super) trait Overlay {
-    /// This, with `base` for what it leaves open.
+    /// These settings, with `base` for everything that they leave open.
     fn over(self, base: Self) -> Self;
 }
 
-/// A value that may have to be complained about later.
+/// A value with its place, for later error messages.
 #[derive(Debug, Clone)]
 pub(super) struct At<T> {
     pub(super) value: T,
@@ -40,7 +40,7 @@ pub(super) struct At<T> {
 }
 
 impl<T> At<T> {
-    /// A value that stands nowhere in the file.
+    /// A value that is not in the file.
     pub(super) fn unwritten(value: T) -> Self {
         Self { value, at: Range::new(0, 0) }
     }
@@ -114,7 +114,7 @@ macro_rules! object {
 }
 pub(super) use object;
 
-/// The object that `value` should be.
+/// The value as an object, or an error in the report.
 pub(super) fn as_object<'v, 'a>(value: &'v Value<'a>, report: &mut Report<'_>) -> Option<&'v Object<'a>> {
     let Value::Object(object) = value else {
         mismatch(value, "an object", report);
@@ -123,7 +123,7 @@ pub(super) fn as_object<'v, 'a>(value: &'v Value<'a>, report: &mut Report<'_>) -
     Some(object)
 }
 
-/// Fills one field of an [`object!`] struct. `null` is the same as leaving the key out.
+/// Fills one field of an [`object!`] struct. `null` means the same as an absent key.
 pub(super) fn set<T: Read>(slot: &mut Option<T>, property: &ObjectProp<'_>, report: &mut Report<'_>) {
     if slot.is_some() {
         given_twice(property, report);
@@ -147,7 +147,7 @@ pub(super) fn unknown_key(property: &ObjectProp<'_>, known: &[&str], report: &mu
         None => "it has no effect; remove it".into(),
     };
     let message = format!("unknown key {}", quote(key));
-    // All servers of the file are lost with this key.
+    // With this key all servers of the file would be lost.
     if near.is_some_and(|near| SERVER_KEYS.contains(&near)) && matches!(property.value, Value::Object(_)) {
         report.error(key_range(property), message, help);
     } else {
@@ -163,7 +163,7 @@ pub(super) fn misplaced_key(property: &ObjectProp<'_>, inner: &str, report: &mut
     report.was(Kind::Misplaced { key: property.name.as_str().to_owned(), inner: Some(inner.to_owned()) });
 }
 
-/// A key that belongs to another place of the file than an object beside it.
+/// Reports a key that belongs to another place of the file, not to a neighbouring object.
 pub(super) fn key_of_another(property: &ObjectProp<'_>, place: &str, report: &mut Report<'_>) {
     let key = property.name.as_str().to_owned();
     report.warning(
@@ -174,7 +174,7 @@ pub(super) fn key_of_another(property: &ObjectProp<'_>, place: &str, report: &mu
     report.was(Kind::Misplaced { key, inner: None });
 }
 
-/// Reports that `value` is not what is `wanted`, with a help where the fix is clear.
+/// Reports that `value` is not what is `wanted`, with a hint if the fix is clear.
 pub(super) fn mismatch(value: &Value<'_>, wanted: &str, report: &mut Report<'_>) {
     let (found, scalar) = match value {
         Value::StringLit(_) => ("a string", true),
@@ -193,9 +193,9 @@ pub(super) fn mismatch(value: &Value<'_>, wanted: &str, report: &mut Report<'_>)
     report.invalid(value.range(), &format!("expected {wanted}, found {found}"), help);
 }
 
-/// The word of `known` that `word` most likely stands for.
+/// The word in `known` that `word` most likely means.
 pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    // Longer than any key plus its typing errors: not worth the arithmetic.
+    // Longer than any key with typing errors, so not worth comparing.
     if word.len() > 40 {
         return None;
     }
@@ -213,7 +213,7 @@ pub(super) fn key_range(property: &ObjectProp<'_>) -> Range {
     }
 }
 
-/// Adds to a derived schema the other spellings of keys, and the keys that have no effect.
+/// Adds the other spellings of keys to a derived schema, and the keys without effect.
 pub(super) fn add_keys(schema: &mut Schema, aliases: &[(&str, &str)], ignored: &[&str]) {
     let Some(properties) = schema.get_mut("properties").and_then(|value| value.as_object_mut()) else {
         return;
@@ -233,7 +233,7 @@ impl Read for String {
     fn read(value: &Value<'_>, report: &mut Report<'_>) -> Option<Self> {
         match value {
             Value::StringLit(string) => Some(string.value.clone().into_owned()),
-            // YAML needs no quotes, so `8080` may be meant as a text.
+            // YAML needs no quotes, so `8080` may be meant as text.
             Value::NumberLit(_) | Value::BooleanLit(_) if report.source.syntax == Syntax::Yaml => {
                 let at = value.range();
                 Some(report.source.part(at).trim().to_owned())

@@ -1,4 +1,4 @@
-//! Remote gateways and the local servers beside them, as the configuration and the command line name them.
+//! Remote gateways and the local servers beside them, from the configuration and the command line.
 
 use std::{
     borrow::Cow,
@@ -24,9 +24,9 @@ use super::{
 /// The variable with the addresses of remotes, and the one with a bearer token for them.
 pub const REMOTE: &str = "PLUGBAY_REMOTE";
 const REMOTE_TOKEN: &str = "PLUGBAY_REMOTE_TOKEN";
-/// Stands for the file of remotes that no file names.
+/// The place shown for remotes that no file names.
 const COMMAND_LINE: &str = "--remote or PLUGBAY_REMOTE";
-/// `workingDirectory` for the folder that the host works in.
+/// The value of `workingDirectory` for the folder that the host works in.
 pub(super) const PROJECT_ROOT: &str = "project_root";
 
 const NO_REMOTE: &str = "`remoteTools` names tools of a remote, but there is no remote";
@@ -62,7 +62,7 @@ object! {
     inner: "plugbay", Plugbay
 }
 
-/// Remotes in the order of the file.
+/// Remotes, in the order of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Remotes(Vec<Entry>);
 
@@ -123,8 +123,8 @@ impl Remote {
 }
 
 impl ConfigFile {
-    /// The same file, with its remotes and local servers among its servers. A file with `localServers` is written for a
-    /// client-side proxy: hosts see its tools as they are, unless it says otherwise.
+    /// The same file, with its remotes and local servers among its servers. A file with `localServers` is
+    /// written for a client-side proxy: hosts see its tools directly, unless it says otherwise.
     pub(super) fn gathered(mut self) -> Self {
         let mut servers = self.servers.take().map(|servers| servers.0);
         if let Some(Servers(locals)) = self.local_servers.take() {
@@ -147,9 +147,9 @@ fn local(entry: Entry) -> Entry {
     Entry { server, kind: EntryKind::Local, ..entry }
 }
 
-/// The remotes that the command line or the environment names, as a file that nobody has written.
+/// The remotes from the command line or the environment, as a file that nobody has written.
 pub(super) fn unwritten(used: &[&ConfigFile], env: Env<'_>) -> Option<Document> {
-    // A reader that expands no variables gets the reference itself.
+    // A caller that expands no variables gets the reference itself.
     let urls = env(REMOTE).filter(|urls| !urls.trim().is_empty() && !urls.contains("${"))?;
     let written = || used.iter().flat_map(|config| config.servers.iter()).flat_map(|servers| &servers.0);
     let mut names: Vec<String> = written().map(|entry| entry.key.value.to_lowercase()).collect();
@@ -189,7 +189,7 @@ fn is_same_remote(one: &str, other: &str) -> bool {
     base(one) == base(other)
 }
 
-/// A name made of the host and the port: `gateway.example` is `gateway-example`.
+/// A name made of the host and the port: `gateway.example` becomes `gateway-example`.
 fn free_name(url: &str, taken: &[String]) -> String {
     let place = url.split_once("//").map_or(url, |(_, place)| place);
     let host = place.split(['/', '?', '#']).next().unwrap_or_default();
@@ -200,20 +200,21 @@ fn free_name(url: &str, taken: &[String]) -> String {
     std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or(name)
 }
 
-/// The last word on which tools of remotes hosts see, and the index of its file.
+/// The last filter for tools of remotes, with the index of its file.
 pub(super) fn remote_tools<'a>(
     configs: impl Iterator<Item = &'a ConfigFile>,
 ) -> Option<(usize, &'a At<Filter>)> {
     configs.enumerate().filter_map(|(index, config)| Some((index, config.remote_tools.as_ref()?))).last()
 }
 
-/// Tools of a remote are wanted, and there is none.
+/// Reports that tools of a remote are wanted, but there is no remote.
 pub(super) fn report_no_remote(at: Range, report: &mut Report<'_>) {
     report.error(at, NO_REMOTE, ADD_REMOTE);
     report.was(Kind::NoRemote);
 }
 
-/// Where a local server starts: in the project, unless it says otherwise. `folder` is that of its file.
+/// The folder in which a local server starts: the project's, unless it says otherwise. `folder` is that of
+/// its file.
 pub(super) fn working_folder(
     entry: &Entry,
     written: Option<&str>,
@@ -243,7 +244,7 @@ pub(super) fn working_folder(
     Some(chosen)
 }
 
-/// Whether this entry's folder is that of the project.
+/// Whether this entry's folder is the project's.
 pub(super) fn is_in_project(entry: &Entry) -> bool {
     match &entry.server.cwd {
         Some(cwd) => cwd.value == PROJECT_ROOT || entry.kind == EntryKind::Local,
@@ -251,7 +252,7 @@ pub(super) fn is_in_project(entry: &Entry) -> bool {
     }
 }
 
-/// The path without `.` and `..`, as it is written: links are not followed.
+/// The path without `.` and `..`, by its text alone: links are not followed.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! New names for tools, as the configuration gives them.
+//! New names for tools, from the configuration.
 
 use std::{
     borrow::Cow,

@@ -1,4 +1,4 @@
-//! Collects what is wrong with one file while it is read.
+//! Collects the problems of one file while it is read.
 
 use jsonc_parser::common::Range;
 
@@ -7,16 +7,16 @@ use super::{
     source::Source,
 };
 
-/// A place is counted out for each problem, so a hostile file must not have endlessly many.
+/// Limit of problems: each needs its place to be counted out, so a hostile file must not have endlessly many.
 const MOST_PROBLEMS: usize = 100;
 
 #[derive(Debug)]
 pub(super) struct Report<'a> {
     pub(super) source: &'a Source,
     diagnostics: Vec<Diagnostic>,
-    /// The first error inside the innermost [`Report::watch`], in one line.
+    /// The first error inside the innermost [`Report::watch`], on one line.
     first_error: Option<String>,
-    /// The key whose value is being read; it leads the message.
+    /// The key whose value is being read; messages begin with it.
     key: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> Report<'a> {
         self.add(Severity::Warning, at, message.into(), Some(help.into()));
     }
 
-    /// Says what kind of problem was reported last.
+    /// Sets the kind of the problem that was reported last.
     pub(super) fn was(&mut self, kind: Kind) {
         if let Some(last) = self.diagnostics.last_mut() {
             last.kind = kind;
@@ -50,7 +50,7 @@ impl<'a> Report<'a> {
         self.error(at, format!("{key}{message}"), help);
     }
 
-    /// Runs `read` with `key` as the one whose value is being read.
+    /// Runs `read` while `key` counts as the key being read.
     pub(super) fn under<T>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let outer = self.key.replace(key.to_owned());
         let result = read(self);
@@ -58,8 +58,8 @@ impl<'a> Report<'a> {
         result
     }
 
-    /// Runs `work` and gives back its first error, in one line, if it reported any. An outer watch
-    /// sees it too.
+    /// Runs `work` and returns its first error on one line, if it reported any. An outer watch sees the error
+    /// too.
     pub(super) fn watch<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, Option<String>) {
         let outer = self.first_error.take();
         let result = work(self);
@@ -70,7 +70,7 @@ impl<'a> Report<'a> {
 
     fn add(&mut self, severity: Severity, at: Range, message: String, help: Option<String>) {
         if self.diagnostics.len() >= MOST_PROBLEMS {
-            // Still a failure of what is being read, only without its place.
+            // It is still a failure of the value being read, but without its place.
             if severity == Severity::Error {
                 self.first_error.get_or_insert(message);
             }

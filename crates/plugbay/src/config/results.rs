@@ -1,4 +1,4 @@
-//! Which results are answered with an outline, as the configuration says.
+//! The results that are answered with an outline, according to the configuration.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ use super::{
     units::{number, parse_size},
 };
 
-/// About so many bytes are a token.
+/// About how many bytes a token has.
 const BYTES: f64 = 4.0;
-/// Smaller and larger thresholds help nobody.
+/// The smallest and the largest useful threshold, in bytes.
 const LEAST: f64 = 2_000.0;
 const MOST: f64 = 1024.0 * 1024.0 * 1024.0;
 
@@ -44,7 +44,7 @@ impl Results {
     }
 }
 
-/// From which size on, or never.
+/// A size threshold, or never.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size(Threshold);
 

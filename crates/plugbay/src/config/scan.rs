@@ -1,18 +1,18 @@
-//! One pass over a file's tokens before it is parsed: is it safe to parse, and where do secrets stand?
+//! A pass over a file's tokens before it is parsed: whether it is safe to parse, and where its secrets are.
 //!
-//! It works on broken files too, so that even a syntax error does not show a key in its excerpt.
+//! It also works on broken files, so that even the excerpt of a syntax error shows no key.
 
 use jsonc_parser::{Scanner, ScannerOptions, common::Range, tokens::Token};
 use plugbay_core::name;
 
-/// No configuration needs more; the parser recurses, so depth is stack.
+/// Limit of nesting. The parser recurses, so depth needs stack; no configuration needs more.
 const DEEPEST: usize = 64;
 
 /// Keys whose values, or all values below them, may hold credentials.
 const SECRET_KEYS: [&str; 5] = ["env", "environment", "envs", "headers", "http_headers"];
-/// Keys of one secret, by their last word and whatever their spelling.
+/// The last words of keys with one secret, in any spelling.
 const SECRET_WORDS: [&str; 6] = ["token", "apikey", "secret", "password", "authorization", "credentials"];
-/// Keys of addresses, which hold credentials in some of their parts.
+/// Keys of addresses, parts of which may hold credentials.
 const ADDRESS_KEYS: [&str; 6] = ["url", "serverUrl", "uri", "httpUrl", "baseUrl", "base_url"];
 
 /// How much of a key's value may be shown.
@@ -36,7 +36,7 @@ impl Secrecy {
         }
     }
 
-    /// The parts of a value that are not shown. `at` is its place in the text, without quotes.
+    /// The parts of a value to hide. `at` is its place in the text, without quotes.
     pub(super) fn hidden(self, text: &str, at: Range) -> Vec<Range> {
         match self {
             Self::Open => Vec::new(),
@@ -49,7 +49,7 @@ impl Secrecy {
     }
 }
 
-/// Everything of an address but its scheme and its host: many services have the key in the path.
+/// All of an address except its scheme and host: many services have the key in the path.
 fn secret_parts(address: &str) -> Vec<(usize, usize)> {
     let Some(place) = address.find("://").map(|colon| colon + 3) else { return vec![(0, address.len())] };
     let end = address[place..].find(['/', '?', '#']).map_or(address.len(), |length| place + length);
@@ -59,9 +59,9 @@ fn secret_parts(address: &str) -> Vec<(usize, usize)> {
 
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// What stands between the quotes of secret strings, in order.
+    /// The content of secret strings without quotes, in order.
     pub(super) secrets: Vec<Range>,
-    /// What the parser must not be asked to read.
+    /// A problem because of which the file must not be parsed.
     pub(super) problem: Option<Problem>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn scan(text: &str) -> Scan {
             Ok(Some(token)) => token,
             Ok(None) => return scan,
             Err(_) => {
-                // The parser will say what is wrong. An unclosed string may be an unclosed secret.
+                // The parser will report the error. An unclosed string may be an unclosed secret.
                 let start = (scanner.token_start() + 1).min(text.len());
                 let length = text.get(start..).and_then(|rest| rest.find('\n'));
                 scan.secrets.push(Range::new(start, length.map_or(text.len(), |length| start + length)));
@@ -154,7 +154,7 @@ const TOO_DEEP: Problem = Problem {
     help: "no more than 64 brackets may be open at a time",
 };
 
-/// JSON has no line breaks in strings; the parser takes them and would complain much further down.
+/// JSON has no line breaks in strings. The parser accepts them, and would report an error much further down.
 const UNCLOSED: Problem = Problem {
     at: Range { start: 0, end: 0 },
     message: "this string is not closed on its line",

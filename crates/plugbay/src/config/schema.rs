@@ -7,7 +7,7 @@ use super::raw::ConfigFile;
 /// The schema of a configuration file, as text that ends with a newline.
 pub fn schema_json() -> String {
     let schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<ConfigFile>();
-    // Whether maps keep their order depends on features other crates turn on; the text must not.
+    // The order of maps depends on features that other crates turn on; the text must not.
     let mut value = schema.to_value();
     value.sort_all_objects();
     let mut text = format!("{value:#}");
@@ -21,7 +21,7 @@ mod tests {
 
     use super::*;
 
-    /// Set `UPDATE_SCHEMA=1` to write the file anew.
+    /// Set `UPDATE_SCHEMA=1` to rewrite the file.
     #[test]
     fn the_published_schema_is_up_to_date() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plugbay.schema.json");

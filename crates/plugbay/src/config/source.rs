@@ -1,4 +1,4 @@
-//! One file's text: where a byte stands, and how its line may be shown.
+//! The text of one file: the place of a byte, and the safe display of its line.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::{
     yaml,
 };
 
-/// The widest line shown; of a longer one only the part around the problem appears.
+/// Widest line that is shown whole, in characters; of a longer one only the part around the problem is shown.
 const WIDEST: usize = 100;
 /// Characters kept before the problem when a line is cut.
 const LEAD: usize = 30;
@@ -23,7 +23,7 @@ pub(super) struct Source {
     pub(super) syntax: Syntax,
 }
 
-/// The syntax of a file, by its name.
+/// The syntax of a file, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Jsonc,
@@ -62,7 +62,7 @@ impl Source {
         Err(Box::new(problem.of_kind(Kind::Unreadable)))
     }
 
-    /// Where `needle` stands inside `within`, else `within` itself.
+    /// The range of `needle` inside `within`, else `within` itself.
     pub(super) fn locate(&self, within: Range, needle: &str) -> Range {
         let within = self.whole(within);
         let found = self.part(within).find(needle);
@@ -75,13 +75,13 @@ impl Source {
         &self.text[at.start..at.end]
     }
 
-    /// The range in whole characters of the text, whatever a parser says.
+    /// The range, extended to whole characters, whatever a parser says.
     fn whole(&self, at: Range) -> Range {
         let start = self.text.floor_char_boundary(at.start);
         Range::new(start, self.text.ceil_char_boundary(at.end).max(start))
     }
 
-    /// The number of the line with this byte, counted from one.
+    /// The number of the line that contains this byte, counted from one.
     pub(super) fn line(&self, byte: usize) -> usize {
         self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
     }
@@ -121,8 +121,8 @@ impl Source {
         }
     }
 
-    /// Secrets are masked character for character, so that columns still fit. What is marked inside
-    /// a secret stays readable: it is the `${VAR}` the message is about.
+    /// Masks secrets character by character, so that columns stay correct. A marked part inside a secret
+    /// stays readable: it is the `${VAR}` that the message is about.
     fn shown(&self, offset: usize, c: char, marked: Range) -> char {
         let after = self.scan.secrets.partition_point(|secret| secret.start <= offset);
         let secret = after.checked_sub(1).map(|before| self.scan.secrets[before]);

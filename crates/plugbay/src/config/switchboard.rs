@@ -1,4 +1,4 @@
-//! Files that were written for Switchboard: its configuration, and what lies beside it.
+//! Switchboard's files: its configuration, and the files beside it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,7 +14,7 @@ use super::{
     word::{Detail, Word},
 };
 
-/// Where servers are if the file does not say it.
+/// The default place of servers.
 const LAYOUT: &str = ".switchboard/mcps/*/.mcp.json";
 const SPAWN: Duration = Duration::from_secs(8);
 const RPC: Duration = Duration::from_secs(60);
@@ -88,7 +88,7 @@ object! {
 }
 
 impl Switchboard {
-    /// The same settings as plugbay's own keys.
+    /// The same settings in plugbay's own keys.
     pub(super) fn into_config(self) -> ConfigFile {
         let introspection = self.introspection.unwrap_or_default();
         let full = introspection.mode.map(|mode| mode.0 == Detail::Full);
@@ -117,7 +117,7 @@ fn layout() -> Vec<At<Pathname>> {
 }
 
 impl ServerSuite {
-    /// An entry that lends its settings to the server of its name.
+    /// An entry with settings for the server of its name.
     fn into_entry(self, name: String, at: Range) -> Entry {
         let Expose { allow, deny } = self.expose.unwrap_or_default();
         let Self { name: suite, description, summary, .. } = self;
@@ -133,7 +133,8 @@ impl ServerSuite {
 }
 
 impl Timeouts {
-    /// There a server has both times until it has listed its tools: what is downloaded first is downloaded in the second.
+    /// In Switchboard a server has both times until it has listed its tools: a download may use up the first
+    /// one.
     fn into_plugbay(self) -> Plugbay {
         let Self { spawn, rpc } = self;
         let some = spawn.is_some() || rpc.is_some();

@@ -1,4 +1,4 @@
-//! Durations ("30s") and sizes ("16MiB") as people write them.
+//! Durations ("30s") and sizes ("16MiB") in human-readable form.
 
 use std::{borrow::Cow, ops::RangeInclusive, time::Duration};
 
@@ -12,14 +12,14 @@ use super::{
     report::Report,
 };
 
-/// Longer than anyone waits, short enough to be added to any clock.
+/// Longest duration: longer than anyone waits, short enough to be added to any clock.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How long something may take: more than nothing.
+/// A duration that must be longer than zero.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit(pub(super) Duration);
 
-/// How long to wait for something: perhaps not at all.
+/// A waiting time, which may be zero.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait(pub(super) Duration);
 
@@ -27,24 +27,24 @@ pub(super) struct Wait(pub(super) Duration);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WaitOrNever(pub(super) Option<Duration>);
 
-/// A time limit as hosts write it: a number of milliseconds. No host means a limit below a second,
-/// but Cline and Goose count in seconds, so a number below 1000 is one of theirs.
+/// A time limit in the form of hosts: a number of milliseconds. No host means a limit below a second, but
+/// Cline and Goose count in seconds, so a number below 1000 counts as seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostLimit(pub(super) Duration);
 
-/// A time limit in milliseconds, always.
+/// A time limit that is always in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Milliseconds(pub(super) Duration);
 
-/// A number of bytes that a message can sensibly be limited to.
+/// A sensible limit for the size of messages, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageSize(pub(super) usize);
 
-/// A length that exposed names can sensibly be limited to.
+/// A sensible limit for the length of exposed names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NameLength(pub(super) usize);
 
-/// How many calls there may be in a period.
+/// A number of calls per period.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallRate(pub(super) Rate);
 
@@ -61,7 +61,7 @@ impl Read for CallRate {
     }
 }
 
-/// The number of a TCP port.
+/// A TCP port number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Port(pub(super) u16);
 
@@ -76,7 +76,7 @@ impl Read for Port {
     }
 }
 
-/// How many there may be.
+/// A count.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Count(pub(super) usize);
 
@@ -84,7 +84,7 @@ impl Count {
     const MOST: u32 = 1_000_000;
 }
 
-/// A number of tools that a search can sensibly show.
+/// A sensible number of tools for a search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hits(pub(super) usize);
 
@@ -101,7 +101,7 @@ impl Processes {
 }
 
 impl NameLength {
-    /// Below this a server's name and the mark of a shortened tool name no longer fit.
+    /// Below this, a server's name and the mark of a shortened tool name do not fit.
     const LEAST: u32 = 48;
     const MOST: u32 = 128;
 }
@@ -230,7 +230,7 @@ fn more_than_nothing(value: &Value<'_>, duration: Duration, report: &mut Report<
     Some(duration)
 }
 
-/// `number` as a whole one within `range`, whose ends are small enough for every step to be exact.
+/// `number` as a whole number within `range`, whose ends are small enough for exact arithmetic.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn whole(
     value: &Value<'_>,

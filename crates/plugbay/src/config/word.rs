@@ -1,4 +1,4 @@
-//! Settings that are one word out of a few.
+//! Settings whose value is one of a few words.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(super) trait Choice: Copy + 'static {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word<T>(pub(super) T);
 
-/// How a server is reached, in the words of the various hosts.
+/// The transport of a server, in the words of various hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Process,
@@ -55,7 +55,7 @@ impl Choice for Provider {
     ];
 }
 
-/// `auto` is none: what fits the host.
+/// `auto` means `None`: the mode that fits each host.
 impl Choice for Option<Mode> {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("auto", None),

@@ -1,4 +1,4 @@
-//! Entries as they are written in the files, for people: nothing is expanded, and no secret is kept.
+//! Entries as written in the files, for people: nothing is expanded, and no secret is kept.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use super::{
     read::At,
 };
 
-/// An entry that counts.
+/// An effective entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WrittenEntry {
     pub name: String,
@@ -27,7 +27,7 @@ pub struct WrittenEntry {
     /// A remote gateway.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub remote: bool,
-    /// Without the parts that may be secret.
+    /// The URL without parts that may be secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct WrittenEntry {
     pub env: Vec<String>,
     /// Names only.
     pub headers: Vec<String>,
-    /// What is said about the login, without secrets.
+    /// The settings of the login, without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<Value>,
     /// The program that prints headers, and its arguments.
@@ -44,7 +44,7 @@ pub struct WrittenEntry {
     pub headers_command: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers_file: Option<String>,
-    /// Patterns over tools; `None` allows all.
+    /// Patterns over tools; `None` allows all tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
     pub deny: Vec<String>,
@@ -106,7 +106,7 @@ fn public(part: Part, text: &str) -> String {
     }
 }
 
-/// An address without its query, its fragment and its user, where secrets may be.
+/// An address without its query, fragment and user, where secrets may be.
 pub fn public_url(url: &str) -> String {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let (shown, hidden) = url.split_at(end);

@@ -1,4 +1,4 @@
-//! YAML as the syntax tree that JSONC gives, so that everything behind it reads both alike.
+//! Parses YAML into the syntax tree of JSONC, so that everything else treats both alike.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use jsonc_parser::{
 
 use super::scan::Secrecy;
 
-/// No configuration needs more; what reads the tree recurses, so depth is stack.
+/// Limit of nesting. The tree's readers recurse, so depth needs stack; no configuration needs more.
 const DEEPEST: usize = 64;
-/// More values than any configuration has. Aliases of aliases could make far more of them.
+/// Limit of values: more than any configuration has. Aliases of aliases could create far more.
 const MOST_VALUES: usize = 100_000;
 
-/// What is wrong with a file, and where.
+/// A problem in a file, with its place.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: Range,
@@ -41,8 +41,8 @@ pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, Fault> {
     Ok(root.filter(|root| !matches!(root, Value::NullKeyword(_))))
 }
 
-/// Where secret values stand, in order. Of a broken file, everything behind the last event that could be
-/// read counts as such a value.
+/// The ranges of secret values, in order. In a broken file, everything after the last readable event counts
+/// as such a value.
 pub(super) fn secrets(source: &str) -> Vec<Range> {
     let mut secrets = Vec::new();
     let mut open: Vec<Level> = Vec::new();
@@ -72,18 +72,18 @@ pub(super) fn secrets(source: &str) -> Vec<Range> {
     secrets
 }
 
-/// A collection that is open.
+/// An open collection.
 #[derive(Debug)]
 struct Level {
-    /// All values in it are secrets.
+    /// Whether all its values are secret.
     secret: bool,
     mapping: bool,
-    /// The key that was read, if its value comes next.
+    /// The key whose value comes next.
     key: Option<Secrecy>,
 }
 
 impl Level {
-    /// The next value is read.
+    /// Notes that the next value is read.
     fn next_value(&mut self) -> Secrecy {
         let key = self.key.take().unwrap_or_default();
         if self.secret { Secrecy::Secret } else { key }
@@ -99,7 +99,7 @@ fn within_quotes(at: Range, style: ScalarStyle) -> Range {
     }
 }
 
-/// The values on the lines from this byte on, as far as lines tell.
+/// The values on the lines from this byte on, as far as lines show them.
 fn values_behind(text: &str, from: usize) -> impl Iterator<Item = Range> {
     let first = part(text, 0..from.min(text.len())).rfind('\n').map_or(0, |newline| newline + 1);
     let mut start = first;
@@ -115,7 +115,7 @@ struct Reader<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> {
     text: &'t str,
     events: P,
     anchors: HashMap<usize, Value<'t>>,
-    /// How many values there are so far.
+    /// The number of values so far.
     values: usize,
     depth: usize,
 }
@@ -129,12 +129,12 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
         })
     }
 
-    /// The next value; `None` where a collection or the document ends.
+    /// The next value; `None` at the end of a collection or of the document.
     fn value(&mut self) -> Result<Option<Value<'t>>, Fault> {
         Ok(self.value_or_end()?.ok())
     }
 
-    /// The next value, or where the collection or the document ends.
+    /// The next value, or the position where the collection or the document ends.
     fn value_or_end(&mut self) -> Result<Result<Value<'t>, usize>, Fault> {
         while let Some((event, span)) = self.next()? {
             let at = range(&span);
@@ -205,7 +205,7 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
         Ok(Value::Object(Object { range: spanning(at, end), properties }))
     }
 
-    /// Keys such as `1` or `true` are text, too.
+    /// The text of a key. Keys such as `1` or `true` are also text.
     fn key(&self, key: Value<'t>) -> Result<StringLit<'t>, Fault> {
         let range = key.range();
         match key {
@@ -233,7 +233,7 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
         Ok(())
     }
 
-    /// A scalar without quotes, as YAML 1.2 reads it: `yes`, `off` and `1_000` are text.
+    /// A scalar without quotes, by YAML 1.2: `yes`, `off` and `1_000` are text.
     fn plain(&self, literal: StringLit<'t>) -> Value<'t> {
         let range = literal.range;
         match &*literal.value {
@@ -248,7 +248,7 @@ impl<'t, P: Iterator<Item = Result<(Event<'t>, Span), ScanError>>> Reader<'t, P>
     }
 }
 
-/// Adds what `<<` brings, unless the mapping says it itself.
+/// Adds the members of `<<`, except those that the mapping has itself.
 fn merge<'t>(properties: &mut Vec<ObjectProp<'t>>, merged: Vec<Value<'t>>) {
     let merged = merged.into_iter().flat_map(|value| match value {
         Value::Array(list) => list.elements,
@@ -278,7 +278,7 @@ fn size(value: &Value<'_>) -> usize {
     }
 }
 
-/// The text at a range of the parser; empty if it is not one of whole characters.
+/// The text in a parser's range; empty if the range is not one of whole characters.
 fn part(text: &str, at: std::ops::Range<usize>) -> &str {
     text.get(at).unwrap_or_default()
 }

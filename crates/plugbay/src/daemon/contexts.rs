@@ -33,7 +33,7 @@ use crate::{
     telemetry,
 };
 
-/// How long a gateway without windows goes on: a host that is started again finds its servers warm.
+/// How long a gateway without windows goes on: a host that is restarted then finds its servers running.
 const UNUSED: Duration = Duration::from_secs(60);
 /// How long servers may take to end with the daemon.
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
@@ -48,9 +48,9 @@ pub(super) struct Contexts {
     windows: Arc<Windows>,
     // A std mutex: held for look-ups, never across an await.
     table: Mutex<Table>,
-    /// `true`: every gateway ends.
+    /// `true` when every gateway must end.
     ending: watch::Sender<bool>,
-    /// How many gateways run.
+    /// The number of running gateways.
     running: watch::Sender<usize>,
 }
 
@@ -60,19 +60,19 @@ struct Table {
     open: Vec<Arc<Context>>,
 }
 
-/// One gateway and what its windows have in common.
+/// One gateway, with the part of the configuration that its windows share.
 struct Context {
     number: ContextNumber,
     key: Key,
-    /// The values with which its servers run. `None`: no window may join it, because they are about to change, or
-    /// because a file could not be read and more variables may count than are known.
+    /// The values with which its servers run. `None`: no window may join it. Then the values are about to
+    /// change, or a file could not be read and may refer to unknown variables.
     values: Mutex<Option<Values>>,
     gateway: Gateway,
-    /// Its task owns it.
+    /// A weak reference, because its task owns the app.
     app: Weak<App>,
 }
 
-/// What two windows must have in common, besides the values of variables, to use one gateway.
+/// The things that two windows must have in common to use one gateway, besides the values of variables.
 #[derive(PartialEq, Eq)]
 struct Key {
     config: Option<PathBuf>,
@@ -81,14 +81,14 @@ struct Key {
     origin: Origin,
 }
 
-/// What one window needs of its context.
+/// The parts of its context that one window needs.
 pub(super) struct Entered {
     pub(super) gateway: Gateway,
     pub(super) membership: Membership,
     pub(super) controls: mpsc::UnboundedReceiver<Control>,
 }
 
-/// The configuration as a window reads it.
+/// The configuration, as read for one window.
 struct Loaded {
     source: Source,
     settings: Settings,
@@ -101,14 +101,14 @@ impl Contexts {
         Arc::new(Self { instances, logs, windows, table, ending, running })
     }
 
-    /// Opens the session of a window. The error is the reason, for its user.
+    /// Opens the session of a window. `Err` is the reason, for the user.
     pub(super) async fn enter(self: &Arc<Self>, hello: &Arc<WindowHello>) -> Result<Entered, String> {
         let window = Arc::clone(hello);
         // A slow disk must not hold up other windows.
         let loaded = spawn_blocking(move || load(&window)).await.map_err(|error| error.to_string())??;
         let mut table = self.lock();
         let key = Key::of(hello);
-        // Of a file that cannot be read, the values that it refers to are not known.
+        // For a file that cannot be read, the values that it refers to are unknown.
         let joins = |context: &&Arc<Context>| {
             !loaded.settings.unreadable
                 && context.key == key
@@ -118,7 +118,7 @@ impl Contexts {
             Some(context) => Arc::clone(context),
             None => self.begin(&mut table, key, hello, loaded)?,
         };
-        // Under the lock: a context without windows may be about to end.
+        // The lock must be held: a context without windows may be about to end.
         let all = &context.gateway.connected_hosts;
         let (membership, controls) = self.windows.add(context.number, Arc::clone(hello), all);
         drop(table);
@@ -138,7 +138,7 @@ impl Contexts {
         let environment = settings::environment_of(&hello.variables, &hello.folder);
         let mut environment = environment.map_err(|error| error.to_string())?;
         environment.logs.clone_from(&self.logs);
-        // For the audit log of its configuration.
+        // For the audit log in its configuration.
         let observed = telemetry::start(false, None);
         environment.telemetry = Some(Arc::clone(&observed));
         let app = Arc::new(App::sharing(&settings, environment, &self.instances));
@@ -172,7 +172,8 @@ impl Contexts {
                 (&other.name, other.pid, other.scope) == (&server.name, server.pid, server.scope)
             };
             match servers.iter_mut().find(|other| same(other)) {
-                // Each gateway has instances of its own for its sessions; one process is shared by all.
+                // Each gateway has its own instances for its sessions, but a shared process serves all
+                // gateways.
                 Some(other) if server.scope == Some(Scope::Session) => other.instances += server.instances,
                 Some(other) => other.instances = other.instances.max(server.instances),
                 None => servers.push(server),
@@ -182,7 +183,7 @@ impl Contexts {
         servers
     }
 
-    /// How long calls in flight may go on when the daemon ends: as long as the most patient gateway allows.
+    /// How long calls in flight may go on when the daemon ends: the longest time that any gateway allows.
     pub(super) fn drain(&self) -> Duration {
         let table = self.lock();
         let times =
@@ -199,7 +200,7 @@ impl Contexts {
         }
     }
 
-    /// Removes a context that no window uses. `false`: a window has come.
+    /// Removes a context that no window uses. `false`: a new window uses it.
     fn retire(&self, context: &Arc<Context>) -> bool {
         let mut table = self.lock();
         if self.windows.has(context.number) && !*self.ending.borrow() {
@@ -228,7 +229,7 @@ impl Key {
     }
 }
 
-/// The configuration of one context, and the windows that it concerns.
+/// The configuration of one context, and the windows that use it.
 struct Followed<'a> {
     windows: &'a Windows,
     context: &'a Context,
@@ -236,16 +237,16 @@ struct Followed<'a> {
     last: Mutex<Reading>,
 }
 
-/// What the last reading of the configuration means for the windows of a context.
+/// The last reading of the configuration, and its meaning for the windows of a context.
 #[derive(Default)]
 struct Reading {
     values: Values,
-    /// The sessions of those for which it means the same.
+    /// The sessions of windows for which the configuration means the same.
     same: BTreeSet<String>,
 }
 
 impl Configuration for Followed<'_> {
-    /// Once for the context, and once for each of its windows.
+    /// Reads the configuration once for the context, and once for each of its windows.
     async fn read(&self) -> Settings {
         let (source, members) = (self.source.clone(), self.windows.of(self.context.number));
         // A slow disk must not hold up the calls of all windows.
@@ -265,8 +266,8 @@ impl Configuration for Followed<'_> {
         }
     }
 
-    /// Windows for which the configuration means something else, and those that came since it was read, open their
-    /// session again: no window gets the variables of another.
+    /// Makes some windows open their session again: those for which the configuration means something else,
+    /// and those that have come since it was read. So no window gets another's variables.
     fn changes(&self) {
         *self.context.values() = None;
         let same = std::mem::take(&mut self.last().same);
@@ -314,13 +315,13 @@ async fn run(
     }
     contexts.retire(&context);
     drop(context);
-    // Others hold it only while they look at it.
+    // Others hold it only briefly.
     if let Some(app) = Arc::into_inner(app) {
         app.shut_down().await;
     }
 }
 
-/// Returns when no window has used the context for a while and none can find it any more.
+/// Returns when no window has used the context for a while, and none can find it any more.
 async fn unused(contexts: &Contexts, context: &Arc<Context>) {
     let mut changes = contexts.windows.changes();
     loop {

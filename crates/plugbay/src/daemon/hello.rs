@@ -18,14 +18,14 @@ use crate::{
     status_file::ServerStatus,
 };
 
-/// Changes when an older daemon could not serve a newer bridge or the other way round.
+/// The protocol version. It changes when an older daemon cannot serve a newer bridge, or the other way round.
 pub const PROTOCOL: u32 = 1;
-/// More than any environment takes.
+/// Limit of a line: more than any environment needs.
 pub const LONGEST: usize = 8 * 1024 * 1024;
 /// How long one side waits for the line of the other.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a process says when it has connected.
+/// The first line of a process that has connected.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Hello {
     pub protocol: u32,
@@ -39,16 +39,16 @@ pub enum Request {
     /// A bridge wants a session for its host.
     Window(Box<WindowHello>),
     Status,
-    /// The user wants the daemon to end.
+    /// End the daemon, because the user wants it.
     Stop,
-    /// The user wants another daemon to take over.
+    /// Make room for another daemon, because the user wants it.
     HandOver,
 }
 
 /// Everything that shapes the session of a window.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WindowHello {
-    /// Names the session; it stays the same at the next daemon.
+    /// The name of the session, which stays the same at the next daemon.
     pub session: String,
     pub pid: u32,
     pub folder: PathBuf,
@@ -62,31 +62,31 @@ pub struct WindowHello {
     pub state: Option<String>,
 }
 
-/// What the daemon answers.
+/// The daemon's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
     Accepted {
-        /// Stands in the method of each control message.
+        /// Part of the method of each control message.
         token: String,
-        /// The longest message that the daemon takes from the host.
+        /// The longest message that the daemon accepts from the host.
         limit: usize,
     },
-    /// The daemon has made room for one of the build that asks.
+    /// The daemon has made room for a daemon of the asking build.
     HandedOver,
     Refused {
         reason: String,
     },
     Status(Box<DaemonStatus>),
-    /// It ends. Another answer follows when it has.
+    /// The daemon is ending. Another answer follows when it has ended.
     Stopping,
     Stopped {
-        /// How many calls had no answer yet.
+        /// How many calls had no answer.
         cut: usize,
     },
 }
 
-/// One daemon, as it tells of itself.
+/// The status of one daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonStatus {
     pub pid: u32,
@@ -110,7 +110,7 @@ pub struct WindowStatus {
     pub host: Option<ConnectedHost>,
 }
 
-/// Which program this is: a later version, or a later file of the same version, is newer.
+/// The build of a program: a later version, or a later file of the same version, is newer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
     pub version: String,
@@ -135,12 +135,13 @@ impl Hello {
     }
 }
 
-/// Says hello on a new connection and waits for the answer. A window passes the daemon's end of its pipes.
+/// Sends a hello on a new connection and waits for the answer. A window also passes the daemon's end of its
+/// pipes.
 pub fn ask(stream: &UnixStream, hello: &Hello, pipes: Option<&PipeEnd>) -> io::Result<Reply> {
     converse(stream, hello, pipes).map(|(reply, _)| reply)
 }
 
-/// The same, for a request with further answers.
+/// The same, for a request that gets several answers.
 pub fn converse<'a>(
     mut stream: &'a UnixStream,
     hello: &Hello,
@@ -156,7 +157,7 @@ pub fn converse<'a>(
     Ok((reply, replies))
 }
 
-/// What the daemon says on one connection.
+/// The daemon's answers on one connection.
 #[derive(Debug)]
 pub struct Replies<'a>(BufReader<Take<&'a UnixStream>>);
 

@@ -19,16 +19,16 @@ use crate::{
 
 /// The hidden command.
 pub const COMMAND: &str = "__daemon";
-/// Its argument by which a process starts the daemon and ends.
+/// The argument of a process that starts the daemon and then ends.
 pub(super) const START: &str = "start";
-/// The daemon says on stdout that it accepts connections.
+/// Written by the daemon to stdout once it accepts connections.
 pub(super) const READY: &[u8] = b"ready\n";
-/// Another daemon runs.
+/// Written if another daemon is running.
 pub(super) const TAKEN: &[u8] = b"taken\n";
 
-/// Starts the daemon, or is the daemon.
+/// Starts the daemon, or runs as the daemon.
 pub fn main(word: &OsStr, place: &OsStr) -> ExitCode {
-    // A session of its own: no terminal, and no signal to the host's process group, reaches it.
+    // With a session of its own, it is not reached by a terminal or by a signal to the host's process group.
     let _ = rustix::process::setsid();
     let outcome = if word == START { start(place) } else { run() };
     match outcome {
@@ -40,7 +40,8 @@ pub fn main(word: &OsStr, place: &OsStr) -> ExitCode {
     }
 }
 
-/// The process that waits for the daemon reads its stdout. The place is an argument for people who list processes.
+/// Starts the daemon. The process that waits for it reads its stdout. The place is an argument only to be
+/// seen in process lists.
 fn start(place: &OsStr) -> io::Result<()> {
     let mut daemon = Command::new(settings::program()?);
     daemon.args([COMMAND, "run"]).arg(place).stdin(Stdio::null()).spawn().map(drop)
@@ -70,13 +71,13 @@ fn run() -> io::Result<()> {
     outcome
 }
 
-/// Tells whoever started the daemon, and closes the stream.
+/// Reports to the process that started the daemon, and closes the stream.
 fn say(word: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout();
     let told = stdout.write_all(word).and_then(|()| stdout.flush());
     let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(nowhere.as_fd())?;
-    // The process that started it may have gone since: the daemon serves others.
+    // The process that started it may be gone; the daemon serves others.
     let _ = told;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The daemon: holds the servers of all windows of one user, and is reached over a private socket.
 //!
-//! `hello`, `pipes` and `socket` are what bridges and the daemon have in common; `start` starts a daemon and waits until it is
-//! ready; `server` is the daemon itself.
+//! `hello`, `pipes` and `socket` are shared by bridges and the daemon; `start` starts a daemon and waits
+//! until it is ready; `server` is the daemon itself.
 
 mod contexts;
 pub mod hello;

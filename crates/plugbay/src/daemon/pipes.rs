@@ -17,7 +17,8 @@ use rustix::net::{
 };
 use tokio::net::unix::pipe as tokio_pipe;
 
-/// A large message then crosses in few wake-ups. Permission and quota decide; any size works.
+/// Buffer size of a pipe, with which a large message needs few wake-ups. The system may refuse it; any size
+/// works.
 #[cfg(target_os = "linux")]
 const SIZE: usize = 256 * 1024;
 
@@ -40,14 +41,14 @@ pub fn pair() -> io::Result<[PipeEnd; 2]> {
 }
 
 impl PipeEnd {
-    /// The same for tokio. Must be called inside a runtime.
+    /// The same end for tokio. Must be called inside a runtime.
     pub fn into_tokio(self) -> io::Result<(tokio_pipe::Receiver, tokio_pipe::Sender)> {
         let input = tokio_pipe::Receiver::from_owned_fd(self.input.into())?;
         let output = tokio_pipe::Sender::from_owned_fd(self.output.into())?;
         Ok((input, output))
     }
 
-    /// Sends the beginning of a line, and this end with it. Returns how many bytes were sent.
+    /// Sends the beginning of a line together with this end. Returns how many bytes were sent.
     pub fn send_with(&self, stream: &UnixStream, line: &[u8]) -> io::Result<usize> {
         let descriptors = [self.input.as_fd(), self.output.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
@@ -56,7 +57,7 @@ impl PipeEnd {
         Ok(sendmsg(stream, &[IoSlice::new(line)], &mut control, SendFlags::empty())?)
     }
 
-    /// The end that came in these descriptors. `None`: they are not the two of a pipe's end.
+    /// The end that came in these descriptors; `None` if they are not the two of a pipe end.
     pub fn received(descriptors: Vec<OwnedFd>) -> Option<Self> {
         let [input, output] = <[OwnedFd; 2]>::try_from(descriptors).ok()?;
         Some(Self { input: input.into(), output: output.into() })

@@ -37,11 +37,12 @@ use crate::{
 
 /// How long a daemon without windows goes on, unless the user sets it.
 const IDLE: Duration = Duration::from_secs(5 * 60);
-/// How long the calls in flight of a daemon that has handed over may take.
+/// How long the calls in flight may go on after the daemon has handed over.
 const HANDED_OVER: Duration = Duration::from_secs(10 * 60);
-/// How long windows may take to end their connections when the daemon stops, besides the time for calls in flight.
+/// How long windows may take to end their connections when the daemon stops, in addition to the time for
+/// calls in flight.
 const LAST_CONNECTIONS: Duration = Duration::from_secs(3);
-/// How long calls in flight may go on when somebody waits for the end of the daemon.
+/// How long calls in flight may go on if somebody waits for the end of the daemon.
 const AWAITED_DRAIN: Duration = Duration::from_secs(20);
 
 /// One daemon.
@@ -50,41 +51,41 @@ pub(super) struct Daemon {
     events: mpsc::UnboundedReceiver<Event>,
 }
 
-/// What all connections have in common.
+/// State shared by all connections.
 struct Shared {
     build: Build,
     since: u64,
     contexts: Arc<Contexts>,
     windows: Arc<Windows>,
-    /// What all windows may leave unread.
+    /// Limit of unread memory for all windows.
     unread: UnreadLimit,
     events: mpsc::UnboundedSender<Event>,
-    /// How many connections are open, those of windows and others.
+    /// The number of open connections, of windows and others.
     connections: watch::Sender<usize>,
     phase: watch::Sender<Phase>,
-    /// How many calls had no answer when the session of their window ended.
+    /// The number of calls without an answer when the session of their window ended.
     cut: Arc<AtomicUsize>,
 }
 
-/// What a connection wants of the daemon.
+/// A request of a connection to the daemon.
 enum Event {
     /// Make room for another daemon; answered when there is room.
     HandOver(oneshot::Sender<()>),
-    /// End. The connection of whoever asks ends with the daemon.
+    /// End the daemon. The asking connection ends with it.
     Stop(UnixStream),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// New windows are welcome.
+    /// New windows are accepted.
     Open,
-    /// The next window starts another daemon, or has done so.
+    /// New windows go to another daemon, started by the first of them.
     HandedOver,
-    /// Each window closes its connection, and opens its next one at another daemon.
+    /// Each window closes its connection, and opens the next one at another daemon.
     Stopping,
 }
 
-/// Why a daemon accepts no more connections.
+/// The reason why a daemon accepts no more connections.
 enum Closed {
     Idle,
     HandedOver(oneshot::Sender<()>),
@@ -95,8 +96,8 @@ enum Closed {
 impl Daemon {
     pub(super) fn new(environment: &Environment) -> io::Result<Self> {
         let instances = app::instances(environment);
-        // Two daemons may serve one window for a moment, and ask its host under these numbers. They stay small enough
-        // for every reader of JSON.
+        // For a moment two daemons may serve one window and send its host requests with these numbers, so
+        // they must differ. They stay small enough for every JSON reader.
         instances.tickets.start_at(u64::from(u32::from_le_bytes(hello::random()?)) << 20);
         let windows: Arc<Windows> = Arc::default();
         let contexts = Contexts::new(instances, environment.logs.clone(), Arc::clone(&windows));
@@ -115,7 +116,7 @@ impl Daemon {
         Ok(Self { shared, events })
     }
 
-    /// Serves windows until there are none for a while, or the daemon is stopped or replaced.
+    /// Serves windows until there have been none for a while, or the daemon is stopped or replaced.
     pub(super) async fn serve(mut self, claim: Claim, listener: StdListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let listener = UnixListener::from_std(listener)?;
@@ -143,7 +144,7 @@ impl Daemon {
         let cut = self.drain(most).await;
         self.shared.contexts.end().await;
         if let Some(mut asker) = asker {
-            // Whoever asked may have gone.
+            // The asking process may be gone.
             let _ = connection::say(&mut asker, &Reply::Stopped { cut }).await;
         }
         Ok(())
@@ -161,7 +162,7 @@ impl Daemon {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => Connection::serve(&self.shared, stream),
                     Err(error) => {
-                        // Too many open files, for example: those of ended windows are closed soon.
+                        // For example too many open files: the files of ended windows are closed soon.
                         tracing::warn!("a window cannot connect: {error}");
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
@@ -177,7 +178,7 @@ impl Daemon {
         }
     }
 
-    /// Answers what is in flight; each window has its connection to the other daemon beside this one.
+    /// Lets calls in flight end; each window also has a connection to the other daemon.
     async fn hand_over(&mut self, stop: &mut (impl Future<Output = ()> + Unpin)) {
         tracing::info!("another daemon takes over");
         self.shared.windows.tell(&Control::HandOver);
@@ -187,7 +188,8 @@ impl Daemon {
         }
     }
 
-    /// Tells the windows that are left, and lets their calls in flight end. Returns how many did not.
+    /// Tells the remaining windows to stop, and waits for their calls in flight. Returns how many calls were
+    /// cut off.
     async fn drain(&self, most: Duration) -> usize {
         let before = self.shared.cut.load(Ordering::Relaxed);
         self.shared.windows.tell(&Control::Stopped);
@@ -216,7 +218,7 @@ impl Shared {
     }
 }
 
-/// Returns when no connection was open for a while.
+/// Returns when no connection has been open for a while.
 async fn idle(mut connections: watch::Receiver<usize>) {
     let time = settings::daemon_idle().unwrap_or(IDLE);
     loop {

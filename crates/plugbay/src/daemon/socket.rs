@@ -1,4 +1,4 @@
-//! The daemon's socket: in a folder of the user alone, held by whoever holds the lock beside it.
+//! The daemon's socket: in a private folder of the user, owned by the process that holds the lock beside it.
 
 use std::{
     fs::{self, File},
@@ -22,9 +22,9 @@ use crate::{config::Paths, files::own};
 const SOCKET: &str = "daemon.sock";
 const LOCK: &str = "daemon.lock";
 const START_LOCK: &str = "start.lock";
-/// A lock holds the number of a process.
+/// Size limit of a lock file, which contains a process id.
 const LONGEST_LOCK: u64 = 1024;
-/// The shortest limit of a socket's path that a system has, less a few bytes for a temporary name.
+/// The shortest limit of socket paths on any system, minus a few bytes for a temporary name.
 const LONGEST_PATH: usize = 88;
 
 /// The folder of the daemon of one user and state folder.
@@ -33,19 +33,20 @@ pub struct Place {
     folder: PathBuf,
 }
 
-/// Held by the one daemon for as long as it accepts connections.
+/// Held by the one daemon as long as it accepts connections.
 #[derive(Debug)]
 pub struct Claim {
     place: Place,
-    /// The system unlocks it when the process ends, however it ends.
+    /// The system unlocks it when the process ends, in whatever way.
     _lock: File,
 }
 
 impl Place {
-    /// The folder is created if need be. The error says why there can be no daemon.
+    /// The place for these paths, whose folder is created if necessary. `Err` says why there can be no
+    /// daemon.
     ///
-    /// It does not depend on `XDG_RUNTIME_DIR`, because hosts often start plugbay with a small environment: all
-    /// windows must find the same daemon.
+    /// The place does not depend on `XDG_RUNTIME_DIR`, because hosts often start plugbay with a small
+    /// environment, and all windows must find the same daemon.
     pub fn of(paths: &Paths) -> Result<Self, String> {
         let state =
             paths.state_folder.as_ref().ok_or("there is no state folder; set HOME or XDG_STATE_HOME")?;
@@ -55,7 +56,7 @@ impl Place {
         Ok(place)
     }
 
-    /// The same if there was a daemon before; creates nothing.
+    /// The same if there has been a daemon; creates nothing.
     pub fn found(paths: &Paths) -> Option<Self> {
         let folder = paths.state_folder.as_ref()?.join("daemon");
         if folder.is_dir() { Self::of(paths).ok() } else { None }
@@ -65,8 +66,8 @@ impl Place {
         &self.folder
     }
 
-    /// Connects to the running daemon, if it belongs to the same user. The wait has a limit: a daemon that is stopped
-    /// accepts nothing.
+    /// Connects to the running daemon, if it belongs to the same user. The wait is limited, because a
+    /// suspended daemon accepts nothing.
     pub fn connect(&self) -> io::Result<UnixStream> {
         let socket = socket()?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(PATIENCE))?;
@@ -78,27 +79,29 @@ impl Place {
         Ok(stream)
     }
 
-    /// Lets this process start a daemon. `None`: another process is about to.
+    /// Lets this process start a daemon; `None` if another process is about to.
     pub fn try_lock_start(&self) -> io::Result<Option<File>> {
         self.try_lock(START_LOCK)
     }
 
-    /// The process of the daemon, as it has noted itself.
+    /// The daemon's process id, as it has written it.
     pub fn holder(&self) -> Option<u32> {
         own::read_text(&self.folder.join(LOCK), LONGEST_LOCK).ok()?.trim().parse().ok()
     }
 
-    /// Makes this process the daemon. `None`: another one is.
+    /// Makes this process the daemon; `None` if there is another one.
     pub fn claim(&self) -> io::Result<Option<(Claim, UnixListener)>> {
         let Some(mut lock) = self.try_lock(LOCK)? else { return Ok(None) };
         lock.set_len(0)?;
         writeln!(lock, "{}", process::id())?;
         let reachable = self.reachable()?;
-        // Nobody ever sees a socket that does not listen yet; that of a dead daemon is replaced.
+        // Bound under a temporary name, so that nobody sees a socket that does not listen yet. A dead
+        // daemon's socket is replaced.
         let draft = format!(".{}", process::id());
         let _ = fs::remove_file(self.folder.join(&draft));
         let listener = UnixListener::bind(reachable.path(&draft))?;
-        // The umask alone decides on the mode of a socket, and on some systems others need no more than its mode.
+        // The mode of a socket depends on the umask alone, and on some systems the mode decides who may
+        // connect.
         fs::set_permissions(self.folder.join(&draft), fs::Permissions::from_mode(0o600))?;
         let renamed = fs::rename(self.folder.join(&draft), self.folder.join(SOCKET));
         renamed.map_err(|error| self.in_the_way(SOCKET, &error))?;
@@ -111,7 +114,7 @@ impl Place {
         self.folder.join(SOCKET).exists()
     }
 
-    /// Whether a daemon runs that accepts connections.
+    /// Whether a running daemon accepts connections.
     #[cfg(test)]
     fn is_claimed(&self) -> bool {
         self.try_lock(LOCK).is_ok_and(|lock| lock.is_none())
@@ -121,7 +124,7 @@ impl Place {
         own::try_lock(&self.folder.join(name)).map_err(|error| self.in_the_way(name, &error))
     }
 
-    /// A file of the folder that is not as plugbay makes it.
+    /// The error for a file in the folder that plugbay cannot use.
     fn in_the_way(&self, name: &str, error: &io::Error) -> io::Error {
         let file = self.folder.join(name);
         io::Error::new(
@@ -130,7 +133,8 @@ impl Place {
         )
     }
 
-    /// The path of a socket has a limit. A longer one is reached through a descriptor of its folder.
+    /// A short path to the folder. The length of socket paths is limited, so a long one is replaced by one of
+    /// a descriptor.
     fn reachable(&self) -> io::Result<Reachable> {
         if self.folder.as_os_str().len() + SOCKET.len() < LONGEST_PATH || !cfg!(target_os = "linux") {
             return Ok(Reachable { folder: self.folder.clone(), _opened: None });
@@ -154,13 +158,13 @@ impl Reachable {
 }
 
 impl Drop for Claim {
-    /// The socket goes before the lock: the next daemon makes its own.
+    /// Removes the socket before the lock is released: the next daemon makes its own.
     fn drop(&mut self) {
         let _ = fs::remove_file(self.place.folder.join(SOCKET));
     }
 }
 
-/// A socket that no child of this process gets.
+/// A socket that no child process inherits.
 #[cfg(target_os = "linux")]
 fn socket() -> io::Result<OwnedFd> {
     let flags = rustix::net::SocketFlags::CLOEXEC;
@@ -174,7 +178,7 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The error of a wait for the daemon: says so if it was too long.
+/// The error of a wait for the daemon; it mentions a timeout.
 pub fn or_silent(error: io::Error) -> io::Error {
     if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
         return error;
@@ -195,7 +199,7 @@ pub fn peer(_: &UnixStream) -> io::Result<u32> {
     Ok(rustix::process::geteuid().as_raw())
 }
 
-/// An error if `user` is somebody else.
+/// Checks that `user` is the current user.
 pub fn check_owner(user: u32) -> io::Result<()> {
     if user == rustix::process::geteuid().as_raw() {
         return Ok(());

@@ -20,24 +20,24 @@ use crate::settings;
 
 /// How long a daemon may take to start.
 const START_TIME: Duration = Duration::from_secs(10);
-/// How long a process waits for another one that starts a daemon.
+/// How long a process waits for another process that is starting a daemon.
 const OTHER_STARTS: Duration = Duration::from_secs(5);
-/// How often a daemon may end between the connection and its answer.
+/// How many times a daemon may end between the connection and its answer.
 const ATTEMPTS: usize = 8;
-/// Between two looks for a daemon that another process starts.
+/// Interval of checks for a daemon that another process is starting.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A session at a daemon.
 #[derive(Debug)]
 pub struct Opened {
     pub pipes: PipeEnd,
-    /// Stands in the method of each control message.
+    /// Part of the method of each control message.
     pub token: String,
-    /// The longest message that the daemon takes from the host.
+    /// The longest message that the daemon accepts from the host.
     pub limit: usize,
 }
 
-/// Opens a session for a window, at the running daemon or at a new one. The error is the reason, for the user.
+/// Opens a session for a window, at the running daemon or at a new one. `Err` is the reason, for the user.
 pub fn open(place: &Place, window: &WindowHello) -> Result<Opened, String> {
     let hello = Hello::new(Request::Window(Box::new(window.clone())));
     let mut last = String::new();
@@ -46,19 +46,19 @@ pub fn open(place: &Place, window: &WindowHello) -> Result<Opened, String> {
         let [pipes, theirs] = pipes::pair().map_err(|error| error.to_string())?;
         match hello::ask(&stream, &hello, Some(&theirs)) {
             Ok(Reply::Accepted { token, limit }) => return Ok(Opened { pipes, token, limit }),
-            // It has made room: the next attempt starts one of this build.
+            // It has made room, so the next attempt starts a daemon of this build.
             Ok(Reply::HandedOver) => {}
             Ok(Reply::Refused { reason }) => return Err(format!("it refuses: {reason}")),
             Ok(_) => return Err("its answer makes no sense".to_owned()),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error.to_string()),
-            // It was just ending.
+            // The daemon was just ending.
             Err(error) => last = error.to_string(),
         }
     }
     Err(format!("it ends before it answers: {last}"))
 }
 
-/// Asks the running daemon. `None`: there is none.
+/// Asks the running daemon; `None` if there is none.
 pub fn ask(place: &Place, request: Request) -> io::Result<Option<Reply>> {
     match place.connect() {
         Ok(stream) => hello::ask(&stream, &Hello::new(request), None).map(Some),
@@ -67,7 +67,7 @@ pub fn ask(place: &Place, request: Request) -> io::Result<Option<Reply>> {
     }
 }
 
-/// A connection to the daemon. Of many processes that find none, one starts it.
+/// A connection to the daemon. If many processes find none, only one starts it.
 pub fn connect_or_start(place: &Place) -> io::Result<UnixStream> {
     let patience = Instant::now() + OTHER_STARTS;
     loop {
@@ -77,7 +77,8 @@ pub fn connect_or_start(place: &Place) -> io::Result<UnixStream> {
         }
         let only = place.try_lock_start()?;
         if only.is_some() || Instant::now() >= patience {
-            // The lock spares processes. If its holder does not go on, `Place::claim` decides between two daemons.
+            // The lock only avoids extra processes. If its holder does not continue, `Place::claim` decides
+            // between two daemons.
             return match place.connect() {
                 Err(error) if is_absent(&error) => start(place),
                 connected => connected,
@@ -87,7 +88,7 @@ pub fn connect_or_start(place: &Place) -> io::Result<UnixStream> {
     }
 }
 
-/// Whether the error of a connection means that no daemon runs.
+/// Whether the error of a connection means that no daemon is running.
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
@@ -102,8 +103,8 @@ fn start(place: &Place) -> io::Result<UnixStream> {
     }
 }
 
-/// Starts a process that starts the daemon and ends at once, so that the daemon is nobody's child. Returns the line
-/// that the daemon writes when it is ready.
+/// Starts a process that starts the daemon and ends at once, so that the daemon is not a child of this
+/// process. Returns the line that the daemon writes when it is ready.
 fn launch(place: &Place, deadline: Instant) -> io::Result<Vec<u8>> {
     let mut launcher = Command::new(settings::program()?)
         .args([COMMAND, START])
@@ -135,7 +136,7 @@ fn launch(place: &Place, deadline: Instant) -> io::Result<Vec<u8>> {
     Ok(said)
 }
 
-/// Another daemon has the lock and is about to listen.
+/// Waits for another daemon, which has the lock and is about to listen.
 fn await_other(place: &Place, deadline: Instant) -> io::Result<UnixStream> {
     loop {
         match place.connect() {

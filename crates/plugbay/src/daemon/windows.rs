@@ -21,7 +21,7 @@ pub(super) type ContextNumber = u64;
 pub(super) struct Windows {
     // A std mutex: held for look-ups, never across an await.
     table: Mutex<Table>,
-    /// Changes with every window that comes or goes.
+    /// The number of windows; it changes when one comes or goes.
     count: watch::Sender<usize>,
 }
 
@@ -40,7 +40,7 @@ struct Open {
     controls: mpsc::UnboundedSender<Control>,
 }
 
-/// A window's place among the others, until this is dropped.
+/// The entry of a window, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Membership {
     windows: Arc<Windows>,
@@ -49,7 +49,7 @@ pub(super) struct Membership {
     pub(super) hosts: ConnectedHosts,
 }
 
-/// A window that can be told something.
+/// A window, with the sender for its control messages.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) hello: Arc<WindowHello>,
@@ -57,7 +57,7 @@ pub(super) struct Member {
 }
 
 impl Windows {
-    /// `all` counts the hosts of all windows of the context.
+    /// Adds a window. `all` counts the hosts of all windows of the context.
     pub(super) fn add(
         self: &Arc<Self>,
         context: ContextNumber,
@@ -93,7 +93,7 @@ impl Windows {
         self.lock().open.values().any(|window| window.context == context)
     }
 
-    /// Changes with every window that comes or goes.
+    /// A receiver that is notified when a window comes or goes.
     pub(super) fn changes(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }

@@ -1,4 +1,4 @@
-//! Writes a plan into the text of a configuration file, and leaves everything else in it as it is.
+//! Writes a plan into the text of a configuration file, and leaves the rest of it unchanged.
 
 use plugbay_hosts::{
     jsonc::{self, EditError},
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Plan;
 
-/// The keys under which a configuration file may have its servers; the first is plugbay's own.
+/// The keys that may hold the servers in a configuration file; the first is plugbay's own.
 pub const CONTAINERS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp"];
 
 /// The beginning of a new file.

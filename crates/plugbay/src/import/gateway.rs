@@ -11,17 +11,17 @@ use crate::config::{self, Paths, Severity};
 /// Another gateway whose servers can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gateway {
-    /// `servers.json`: entries by name and nothing else.
+    /// `servers.json` with nothing but entries by name.
     Mcpflip,
-    /// `config.json` with `mcpServers` and settings of the search.
+    /// `config.json` with `mcpServers` and search settings.
     Mcpzip,
-    /// `switchboard.config.json`, which leads to a file for each server.
+    /// `switchboard.config.json`, which points to one file per server.
     Switchboard,
     /// `servers-config.json` with `localServers` and `remoteTools`, and the `servers` of the proxy itself.
     ClientSideProxy,
 }
 
-/// A key of plugbay's configuration that does what the gateway did.
+/// A key in plugbay's configuration that has the same effect as in the other gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// Keys from the root of the file.
@@ -46,7 +46,8 @@ impl Gateway {
         }
     }
 
-    /// The user's file. Switchboard and client-side proxies have their files in projects, under names that say nothing.
+    /// The user's file. Switchboard and client-side proxies keep theirs in projects, under
+    /// names that say nothing.
     pub(super) fn file(self, places: &Places) -> Option<PathBuf> {
         match self {
             Self::Mcpflip => Some(super::plugin::claude_folder(places).join("mcpflip/servers.json")),
@@ -84,7 +85,7 @@ impl Gateway {
         reading.settings.extend(self.settings(text));
     }
 
-    /// The settings that keep what a user of the gateway is used to.
+    /// The settings that preserve the behaviour a user of the gateway is used to.
     fn settings(self, text: &str) -> Vec<Setting> {
         let mode = match self {
             Self::Mcpflip => "activate",
@@ -123,7 +124,7 @@ fn mcpzip_settings(root: &Value) -> Vec<Setting> {
     settings
 }
 
-/// plugbay can read these files itself, with everything that they lead to.
+/// Reads Switchboard's files. plugbay itself supports them, with everything that they include.
 fn switchboard(source: &Source<'_>, paths: &Paths, reading: &mut Reading) {
     let listed = config::servers_in(source.file, paths);
     reading.files.push(source.file.to_owned());
@@ -135,7 +136,7 @@ fn switchboard(source: &Source<'_>, paths: &Paths, reading: &mut Reading) {
     }
 }
 
-/// The file of the stdio wrapper. The proxy's own YAML has its servers where hosts have them, too.
+/// Reads the file of the stdio wrapper. The proxy's own YAML has its servers in the same place as hosts.
 fn client_side(source: &Source<'_>, text: &str, reading: &mut Reading) {
     let root = match jsonc::get(text, &[]) {
         Ok(root) => root.unwrap_or_default(),
@@ -152,7 +153,8 @@ fn client_side(source: &Source<'_>, text: &str, reading: &mut Reading) {
     }
 }
 
-/// `project_root` is the wrapper's word for the folder that the host works in.
+/// Adapts a server to its project: `project_root` is the wrapper's word for the folder that the host works
+/// in.
 fn in_project(server: &mut Map<String, Value>) {
     if let Some(folder) = server.get_mut("workingDirectory")
         && folder == "project_root"

@@ -1,19 +1,20 @@
-//! What makes two entries the same server, and which entries are gateways.
+//! Decides whether two entries are the same server, and which entries are gateways.
 
 use std::{collections::BTreeMap, path::Path};
 
 use plugbay_hosts::{Entry, Launch, Remote};
 
-/// Programs that start a server out of a package: which copy of them is used makes no difference.
+/// Programs that start a server from a package: it does not matter which copy of them is used.
 const RUNNERS: [&str; 11] =
     ["npx", "bunx", "pnpm", "node", "bun", "deno", "uvx", "uv", "python", "python3", "docker"];
 
-/// How two entries relate, apart from their names.
+/// The relation of two entries, apart from their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// They start the same server.
     Same,
-    /// They start the same program or use the same URL, but with other variables, headers or in another folder.
+    /// They start the same program or use the same URL, but with other variables or headers, or in another
+    /// folder.
     Similar,
     Different,
 }
@@ -30,7 +31,7 @@ pub fn relation(one: &Entry, other: &Entry) -> Relation {
 
 /// Whether two entries start the same server.
 pub fn is_same(one: &Entry, other: &Entry) -> bool {
-    // Most entries differ here, and the whole comparison takes far longer.
+    // Most entries differ here already, and the full comparison takes far longer.
     let may_be_same = match (&one.launch, &other.launch) {
         (Launch::Process { args, env, .. }, Launch::Process { args: other_args, env: other_env, .. }) => {
             env == other_env
@@ -42,7 +43,8 @@ pub fn is_same(one: &Entry, other: &Entry) -> bool {
     may_be_same && relation(one, other) == Relation::Same
 }
 
-/// The program and its arguments, or the URL; and what surrounds it. Spellings without a meaning are removed.
+/// The program and its arguments, or the URL; and its environment. Differences in spelling without a meaning
+/// are removed.
 fn parts(launch: &Launch) -> (Vec<String>, BTreeMap<String, String>) {
     match launch {
         Launch::Process { command, args, env, cwd } => {
@@ -64,7 +66,7 @@ fn parts(launch: &Launch) -> (Vec<String>, BTreeMap<String, String>) {
 
 fn command_line(command: &str, args: &[String]) -> Vec<String> {
     let mut words: Vec<String> = std::iter::once(command.to_owned()).chain(args.iter().cloned()).collect();
-    // Windows needs its shell to start what npm has installed.
+    // Windows needs its shell to start programs that npm has installed.
     if words.len() > 2 && program(&words[0]) == "cmd" && words[1].eq_ignore_ascii_case("/c") {
         words.drain(..2);
     }
@@ -79,14 +81,15 @@ fn command_line(command: &str, args: &[String]) -> Vec<String> {
     words
 }
 
-/// The name of a program without its folder and the endings that Windows gives it.
+/// The name of a program without its folder and its Windows extension.
 fn program(word: &str) -> String {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
     let name = [".exe", ".cmd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     name.to_owned()
 }
 
-/// Does this entry start plugbay, or use a running one? Wrappers such as `env`, `sh -c` and `npx` are seen through.
+/// Whether this entry starts plugbay, or uses a running one. Looks through wrappers such as `env`, `sh -c`
+/// and `npx`.
 pub fn leads_to_plugbay(entry: &Entry) -> bool {
     match &entry.launch {
         Launch::Process { command, args, .. } => {
@@ -109,7 +112,7 @@ pub(super) fn other_gateway(entry: &Entry) -> Option<&'static str> {
     (program(command) == "mcpzip" && words.contains(&"serve")).then_some("mcpzip")
 }
 
-/// `plugbay`, also as a path, as a package with a version, or as an image with a tag.
+/// Whether the word is `plugbay`, possibly as a path, a package with a version, or an image with a tag.
 fn is_plugbay(word: &str) -> bool {
     let name = program(word.trim_matches(['"', '\'']));
     name.split(['@', ':']).next() == Some("plugbay")

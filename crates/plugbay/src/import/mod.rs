@@ -1,7 +1,8 @@
 //! The import of servers into plugbay's configuration: from the files of hosts, other gateways and plugins.
 //!
-//! Reading and writing are apart. `source` reads files into [`Found`] servers, [`plan`] merges them into a [`Plan`] for
-//! one configuration file, and [`Plan::apply`] edits the text of that file. Only `target` knows which files those are.
+//! Reading and writing are separate. `source` reads files into [`Found`] servers, [`plan`] merges them into a
+//! [`Plan`] for one configuration file, and [`Plan::apply`] edits the text of that file. Only `target` knows
+//! which files those are.
 
 mod apply;
 mod gateway;
@@ -38,7 +39,7 @@ pub struct Origin {
     /// The id of the host, gateway or format, such as `cursor`.
     pub host: String,
     pub file: PathBuf,
-    /// The project that the server belongs to; none for a server of the user.
+    /// The project that the server belongs to; `None` for a server of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
 }

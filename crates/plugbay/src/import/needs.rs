@@ -1,20 +1,20 @@
-//! What an imported server still needs from the user.
+//! The things that an imported server still needs from the user.
 
 use plugbay_hosts::{Entry, Launch, Remote};
 use serde::Serialize;
 
 use crate::config::{Env, unset_variables};
 
-/// What a server needs before it can work.
+/// The things that a server needs before it can work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Needs {
-    /// Environment variables that are not set where plugbay runs now.
+    /// Environment variables that are not set where plugbay is running.
     pub variables: Vec<String>,
-    /// It has no credentials, so it may want a login.
+    /// Whether it has no credentials, so that it may want a login.
     pub login: bool,
 }
 
-/// The needs of a server; none of one that is disabled.
+/// The needs of a server; none for a disabled one.
 pub fn needs(entry: &Entry, env: Env<'_>) -> Needs {
     if entry.disabled {
         return Needs::default();
@@ -26,7 +26,7 @@ pub fn needs(entry: &Entry, env: Env<'_>) -> Needs {
         Launch::Remote(remote) => remote.texts(),
     };
     let mut variables: Vec<String> = texts.into_iter().flat_map(|text| unset_variables(text, env)).collect();
-    // A pattern may well match nothing.
+    // A pattern may match nothing.
     let passed = entry.pass_env.iter().filter(|name| !name.contains(['*', '?']));
     variables.extend(passed.filter(|name| env(name).is_none()).cloned());
     variables.sort();
@@ -35,7 +35,7 @@ pub fn needs(entry: &Entry, env: Env<'_>) -> Needs {
     Needs { variables, login }
 }
 
-/// Nothing that could be a key goes to the server, and it is not on this machine.
+/// Whether the server is on another machine and gets nothing that could be a key.
 fn lacks_credentials(remote: &Remote) -> bool {
     let host = remote.url.split_once("://").map_or("", |(_, rest)| rest);
     let local = ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start));

@@ -11,29 +11,29 @@ use super::{
     launch::{is_same, leads_to_plugbay, other_gateway, relation},
 };
 
-/// What an import does to one configuration file.
+/// The effect of an import on one configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Servers that the file gets, in the order in which they were found.
+    /// Servers that are added to the file, in the order in which they were found.
     pub added: Vec<Added>,
-    /// Servers that the configuration has already; they stay as they are.
+    /// Servers that the configuration already has; they stay unchanged.
     pub same: Vec<Same>,
     pub skipped: Vec<Skipped>,
 }
 
-/// A server that the file gets.
+/// A server that is added to the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Added {
-    /// With the name that it gets.
+    /// The entry with its new name.
     pub entry: Entry,
     pub renamed: Option<Renamed>,
-    /// Every place where it was found; the entry is that of the first.
+    /// Every place where it was found; the entry is from the first.
     pub origins: Vec<Origin>,
-    /// What the user should know about the merge, beside the notes of the entry.
+    /// Notes for the user about the merge, in addition to those of the entry.
     pub notes: Vec<String>,
 }
 
-/// Why a server gets another name.
+/// The reason why a server gets another name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "why", content = "was")]
 pub enum Renamed {
@@ -43,13 +43,13 @@ pub enum Renamed {
     Taken(String),
 }
 
-/// A server that the configuration has already.
+/// A server that the configuration already has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Same {
     /// Its name in the configuration.
     pub name: String,
     pub origins: Vec<Origin>,
-    /// The entry in the configuration has other variables, headers or another folder.
+    /// Whether the entry in the configuration has other variables or headers, or another folder.
     pub differs: bool,
 }
 
@@ -73,15 +73,15 @@ pub enum Skip {
 /// The servers that an import must not touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Present {
-    /// The servers of the file that is changed.
+    /// The servers in the file to change.
     pub servers: Vec<Entry>,
-    /// Every name in that file, those of broken entries too.
+    /// Every name in that file, including those of broken entries.
     pub names: Vec<String>,
-    /// The servers of files that count as well. A server of the same name may replace them.
+    /// The servers in other effective files. A server of the same name may replace them.
     pub beneath: Vec<Entry>,
 }
 
-/// Merges what was found with what is present. Earlier sources win.
+/// Merges the servers found with those that are present. Earlier sources have precedence.
 pub fn plan(found: Vec<Found>, present: &Present) -> Plan {
     let mut plan = Plan::default();
     for Found { entry, origin } in found {
@@ -107,7 +107,7 @@ fn skip(entry: &Entry) -> Option<Skip> {
 }
 
 impl Plan {
-    /// Is there anything to write?
+    /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
     }
@@ -124,8 +124,8 @@ impl Plan {
 }
 
 impl Present {
-    /// The server of the configuration that this is, and whether the user has changed it there. The names that an
-    /// earlier import gave are recognised.
+    /// The server in the configuration that this entry corresponds to, and whether the user has changed it
+    /// there. Names given by an earlier import are recognised.
     fn counterpart(&self, entry: &Entry) -> Option<(&str, bool)> {
         let all = || self.servers.iter().chain(&self.beneath);
         if let Some(same) = all().find(|other| is_same(other, entry)) {
@@ -144,7 +144,8 @@ impl Added {
         is_same(&self.entry, entry)
     }
 
-    /// Takes in the same server of another source. The notes of that entry are about another spelling of this launch.
+    /// Merges the same server from another source. Notes of that entry are dropped, because they concern its
+    /// own spelling.
     fn merge(&mut self, other: Entry, origin: Origin) {
         let host = &origin.host;
         if other.name != self.entry.name {
@@ -166,7 +167,7 @@ impl Added {
     }
 }
 
-/// A tool that one host hides stays hidden.
+/// Merges the filters: a tool that one host hides stays hidden.
 fn restrict(entry: &mut Entry, other: &Entry) {
     add_new(&mut entry.exclude, other.exclude.iter().cloned());
     if entry.include.is_empty() {
@@ -174,7 +175,7 @@ fn restrict(entry: &mut Entry, other: &Entry) {
     } else if !other.include.is_empty() {
         let both: Vec<String> =
             entry.include.iter().filter(|tool| other.include.contains(tool)).cloned().collect();
-        // With nothing in common, an empty list would allow everything.
+        // If nothing is common to both, an empty list would allow everything.
         if !both.is_empty() {
             entry.include = both;
         }
@@ -189,7 +190,7 @@ fn add_new(list: &mut Vec<String>, items: impl IntoIterator<Item = String>) {
     }
 }
 
-/// Gives every added server a name that plugbay accepts and that no other server has, whatever the case.
+/// Gives every added server a name that plugbay accepts and that no other server has, ignoring case.
 fn name_all(added: &mut [Added], present: &[String]) {
     let mut taken: BTreeSet<String> = present.iter().map(|name| name.to_lowercase()).collect();
     for server in added {
@@ -206,7 +207,7 @@ fn name_all(added: &mut [Added], present: &[String]) {
     }
 }
 
-/// The name itself, or the nearest that plugbay accepts.
+/// The name itself, or the most similar one that plugbay accepts.
 fn valid(name: &str) -> String {
     match ServerName::parse(name) {
         Ok(_) => name.to_owned(),
@@ -214,7 +215,7 @@ fn valid(name: &str) -> String {
     }
 }
 
-/// `wanted` if it is free, else a name that also says where the server comes from.
+/// `wanted` if it is free, else a name that also contains the server's origin.
 fn free(wanted: &str, host: &str, taken: &BTreeSet<String>) -> String {
     let endings = (2..).map(|number| format!("-{host}-{number}"));
     let endings = [String::new(), format!("-{host}")].into_iter().chain(endings);
@@ -222,7 +223,7 @@ fn free(wanted: &str, host: &str, taken: &BTreeSet<String>) -> String {
     names.into_iter().find(|name| !taken.contains(&name.to_lowercase())).unwrap_or_default()
 }
 
-/// The name with an ending, cut before it so that the whole fits.
+/// The name with an ending, shortened so that the whole fits.
 fn with_ending(name: &str, ending: &str) -> String {
     let room = ServerName::LIMIT.saturating_sub(ending.len());
     let base = if name.len() > room { name[..room].trim_end_matches(['-', '_']) } else { name };
@@ -237,7 +238,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// An entry from a command line; words such as `KEY=value` at its end are variables.
+    /// An entry from a command line; trailing words such as `KEY=value` are variables.
     pub(crate) fn process(name: &str, line: &str) -> Entry {
         let is_variable =
             |word: &&str| word.split_once('=').is_some_and(|(name, _)| name == name.to_uppercase());

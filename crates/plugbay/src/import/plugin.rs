@@ -1,7 +1,7 @@
 //! The servers of installed plugins, in the layouts of Claude Code and of Agent Plugins 1.0.
 //!
-//! A host goes on starting the servers of its plugins, and an update moves a plugin to another folder. Therefore an
-//! import names plugins, and copies their servers only when the user asks for it.
+//! A host goes on starting the servers of its plugins, and an update moves a plugin to another folder. So an
+//! import only names plugins, and copies their servers only if the user asks for it.
 
 mod agent;
 mod claude;
@@ -17,7 +17,7 @@ use super::source::{Reading, Source};
 pub(super) struct Plugin {
     pub(super) name: String,
     root: PathBuf,
-    /// A folder for what the plugin stores.
+    /// The folder for the plugin's data.
     data: PathBuf,
     /// The project that the plugin is installed for.
     project: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub(super) fn claude_folder(places: &Places) -> PathBuf {
 }
 
 impl Plugin {
-    /// Takes in the servers of this plugin.
+    /// Adds the servers of this plugin.
     pub(super) fn read(&self, reading: &mut Reading) {
         let mut own = Reading::default();
         match self.layout {
@@ -80,7 +80,7 @@ impl Plugin {
     }
 }
 
-/// Changes every text of an entry's launch in which a placeholder may stand.
+/// Changes every text in an entry's launch that may contain a placeholder.
 fn fill(entry: &mut Entry, replace: impl Fn(&str) -> String) {
     let each = |text: &mut String| *text = replace(text);
     match &mut entry.launch {

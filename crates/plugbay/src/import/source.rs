@@ -1,4 +1,4 @@
-//! Reads the servers of every source: hosts, other gateways, plugins and files that the user names.
+//! Reads the servers of every source: hosts, other gateways, plugins and files named by the user.
 
 use std::{
     collections::BTreeSet,
@@ -23,7 +23,7 @@ use crate::{config::Paths, files};
 /// The source that stands for all installed plugins.
 pub const PLUGINS: &str = "plugins";
 
-/// What the sources hold.
+/// The content of the sources.
 #[derive(Debug, Default)]
 pub struct Reading {
     pub found: Vec<Found>,
@@ -32,7 +32,7 @@ pub struct Reading {
     pub elsewhere: Vec<Elsewhere>,
     /// Plugins whose servers stay with their host.
     pub plugins: Vec<String>,
-    /// The settings of another gateway that have a counterpart in plugbay.
+    /// The other gateway's settings that have a counterpart in plugbay.
     pub settings: Vec<gateway::Setting>,
     /// The files that were read.
     pub files: Vec<PathBuf>,
@@ -47,7 +47,7 @@ pub struct Problem {
     pub reason: String,
 }
 
-/// A project that has servers of its own in a user's file.
+/// A project for which a user's file has separate servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Elsewhere {
     pub host: String,
@@ -55,7 +55,7 @@ pub struct Elsewhere {
     pub servers: Vec<String>,
 }
 
-/// Why a source cannot be read at all.
+/// The reason why a source cannot be read at all.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     #[error("there is no file and no host {0:?}")]
@@ -64,7 +64,7 @@ pub enum SourceError {
     Unreadable { file: PathBuf, reason: String },
 }
 
-/// Where sources are looked for.
+/// The places where sources are searched.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
     pub places: &'a Places,
@@ -72,7 +72,8 @@ pub struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Every host and gateway of this machine. Plugins are only named: their hosts go on starting them.
+    /// Every host and gateway on this machine. Plugins are only named, because their hosts go on starting
+    /// them.
     pub fn all(&self) -> Reading {
         let mut reading = Reading::default();
         for host in known::all() {
@@ -153,7 +154,7 @@ impl Sources<'_> {
         }
     }
 
-    /// The servers of the project's file that the user does not want, according to the user's file.
+    /// The servers in the project's file that the user has rejected, according to the user's file.
     fn rejected(&self, HostFile { host, scope, path }: &HostFile) -> Vec<String> {
         let Some(projects) = host.projects.as_deref().filter(|_| *scope == Scope::User) else {
             return Vec::new();
@@ -176,31 +177,31 @@ impl Sources<'_> {
         reading.take(&source, read::read(host, &text));
     }
 
-    /// Is plugbay at work in this project?
+    /// Whether plugbay was started in this project.
     fn is_here(&self, project: &Path) -> bool {
         let here = std::iter::once(self.paths.start.as_path()).chain(self.places.project.as_deref());
         here.into_iter().any(|here| is_same_file(here, project))
     }
 }
 
-/// Claude Code's key for servers of `.mcp.json` that the user has turned down.
+/// Claude Code's key for servers of `.mcp.json` that the user has rejected.
 const REJECTED: &str = "disabledMcpjsonServers";
 
 const NO_PLUGIN: &str =
     "not the folder of a plugin: it has neither plugin.json and mcp.json nor .claude-plugin/plugin.json";
 
-/// One file that is read.
+/// A file to read.
 pub(super) struct Source<'a> {
     pub(super) id: &'a str,
     pub(super) file: &'a Path,
     /// The project that the whole file belongs to.
     pub(super) project: Option<PathBuf>,
-    /// For a file with entries of several projects.
+    /// Set for a file with entries of several projects.
     pub(super) here: Option<&'a Sources<'a>>,
 }
 
 impl<'a> Source<'a> {
-    /// A file of no known host.
+    /// A file that belongs to no known host.
     fn file(file: &'a Path) -> Self {
         Self { id: "file", file, project: None, here: None }
     }
@@ -223,7 +224,7 @@ impl Reading {
         }
     }
 
-    /// Takes in the servers of one file.
+    /// Adds the servers of one file.
     pub(super) fn take(&mut self, source: &Source<'_>, read: Result<read::Reading, ReadError>) {
         self.files.push(source.file.to_owned());
         let read::Reading { found, problems } = match read {
@@ -233,7 +234,7 @@ impl Reading {
         for read::Found { entry, project, .. } in found {
             self.server(source, entry, project.map(PathBuf::from));
         }
-        // What belongs to the host itself is nobody else's business.
+        // The host's internal problems are not reported.
         for problem in problems.into_iter().filter(|problem| problem.kind == ProblemKind::Broken) {
             self.problem(source.file, Some(problem.name), problem.reason);
         }

@@ -14,25 +14,25 @@ use crate::{
     journal::{ChangeError, Journal, Part, Target},
 };
 
-/// A new project file.
+/// The name of a new project file.
 const PROJECT_FILE: &str = ".plugbay.jsonc";
 const SWITCHBOARD_FILE: &str = "switchboard.config.json";
 
-/// What an import does to one file.
+/// The effect of an import on one file.
 #[derive(Debug)]
 pub struct Change {
     pub file: PathBuf,
-    /// The project that the file belongs to; none for the user's.
+    /// The project that the file belongs to; `None` for the user's file.
     pub project: Option<PathBuf>,
     pub plan: Plan,
-    /// The text of the file; none if there is no file yet.
+    /// The text of the file; `None` if there is no file yet.
     pub before: Option<String>,
     pub after: String,
     /// The settings that a new file gets from another gateway.
     pub settings: Vec<Setting>,
 }
 
-/// Why a configuration file cannot be changed.
+/// The reason why a configuration file cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     #[error("there is no folder for the configuration; set HOME or XDG_CONFIG_HOME, or give --config FILE")]
@@ -41,7 +41,7 @@ pub enum TargetError {
     Unreadable { file: PathBuf, source: io::Error },
     #[error("{}: {reason}", file.display())]
     Broken { file: PathBuf, reason: String },
-    /// The project has a file of Switchboard's, which has no place for entries.
+    /// The project has a Switchboard file, which has no place for entries.
     #[error("{} is written for Switchboard and has no place for servers of other hosts", .0.display())]
     Switchboard(PathBuf),
     #[error(
@@ -62,8 +62,8 @@ pub fn user_change(
     change(file, None, found, settings, Vec::new(), paths)
 }
 
-/// The file for the servers of the project in which plugbay was started. `user` is the change of the user's file: a
-/// server that is in there need not be in the project's as well.
+/// The change of the file for the servers of the project in which plugbay was started. `user` is the change
+/// of the user's file: a server in that file need not also be in the project's.
 pub fn project_change(found: Vec<Found>, user: &Change, paths: &Paths) -> Result<Change, TargetError> {
     let project = config::project_folder(&paths.start);
     let file = config::project_file(&paths.start).unwrap_or_else(|| project.join(PROJECT_FILE));
@@ -95,7 +95,7 @@ fn change(
         Some(text) if plan.is_empty() => text.clone(),
         text => plan.apply(text.as_deref().unwrap_or_default()).map_err(broken)?,
     };
-    // A file that exists has the settings that its user wants.
+    // An existing file already has the settings that its user wants.
     let settings = if before.is_some() { Vec::new() } else { settings.to_vec() };
     for Setting { key, value } in &settings {
         after = jsonc::set(&after, key, jsonc::input(value)).map_err(broken)?;
@@ -104,7 +104,7 @@ fn change(
 }
 
 impl Change {
-    /// Writes the file, and records in the journal how to undo it. Returns whether there was anything to write.
+    /// Writes the file, and records in the journal how to undo it. Returns whether anything was written.
     pub fn write(&self, command: &'static str, journal: &mut Journal) -> Result<bool, ChangeError> {
         if self.plan.is_empty() {
             return Ok(false);
@@ -121,19 +121,19 @@ impl Change {
         Ok(written)
     }
 
-    /// Every added server is from a file of the user's own, not from one that came with the repository.
+    /// Whether every added server comes from the user's own files, not from one in the repository.
     pub fn is_the_users(&self) -> bool {
         let project = self.project.as_deref();
         let origins = self.plan.added.iter().flat_map(|added| &added.origins);
         origins.into_iter().all(|origin| project.is_none_or(|project| !origin.file.starts_with(project)))
     }
 
-    /// Was the project's file approved before it is changed? A new file has nothing to approve.
+    /// Whether the project's file was approved before the change. A new file counts as approved.
     pub fn was_approved(&self, paths: &Paths) -> bool {
         self.before.as_ref().is_none_or(|text| config::is_approved(paths, &self.file, text.as_bytes()))
     }
 
-    /// Approves the project's file as it was written.
+    /// Approves the project's file as written.
     pub fn approve(&self, paths: &Paths) -> Result<(), ApproveError> {
         config::approve(paths, &[Content::of(&self.file, self.after.as_bytes())])
     }

@@ -13,7 +13,7 @@ pub fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if_there(files::read(path))
 }
 
-/// The same of a file of the journal.
+/// The same for a file of the journal.
 pub fn read_own(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if_there(files::read_own(path))
 }
@@ -26,7 +26,7 @@ fn if_there(read: io::Result<Vec<u8>>) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Replaces the content of a file. One that its owner has made read-only stays.
+/// Replaces the content of a file, unless its owner has made it read-only.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.permissions().readonly() => {
@@ -44,7 +44,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts a link to `target` in the place of whatever file or link is there.
+/// Replaces whatever file or link is at the path by a link to `target`.
 pub fn link(path: &Path, target: &Path) -> io::Result<()> {
     files::create_folder(files::folder_of(path))?;
     let folder = tempfile::TempDir::new_in(files::folder_of(path))?;

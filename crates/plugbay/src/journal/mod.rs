@@ -1,7 +1,7 @@
-//! The journal of changes: what plugbay changed in files of hosts, with everything that undoing needs.
+//! The journal of changes: plugbay's changes to files of hosts, with everything needed to undo them.
 //!
-//! A change is recorded before it is made. If plugbay is killed in between, the file still has its old content, and
-//! undoing the change does nothing.
+//! A change is recorded before it is made. If plugbay is killed in between, the file still has its old
+//! content, and undoing the change has no effect.
 
 pub mod file;
 mod reverse;
@@ -39,26 +39,26 @@ pub struct Journal {
 /// One file that plugbay changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Also names its backups.
+    /// The number of the change, which also names its backups.
     pub number: u64,
-    /// When, in seconds since 1970.
+    /// The time, in seconds since 1970.
     pub at: u64,
     /// The command that made it, such as `plugbay setup`.
     pub command: String,
-    /// The host whose file it is; `None` for plugbay's own.
+    /// The host that the file belongs to; `None` for plugbay's own files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     pub part: Part,
     pub path: PathBuf,
     pub before: State,
-    /// `None` while a program of the host makes the change: nobody knows yet what it will write.
+    /// `None` while a host's program makes the change, because its result is not known yet.
     pub after: Option<State>,
     /// The folders that were created for it, the outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<PathBuf>,
 }
 
-/// What a changed file is for.
+/// The purpose of a changed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
@@ -71,7 +71,7 @@ pub enum Part {
     Skill,
 }
 
-/// What stood at a path.
+/// The content at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -80,7 +80,7 @@ pub enum State {
     Link { target: PathBuf },
 }
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     #[error("{} has changed since it was shown", .0.display())]
@@ -93,7 +93,7 @@ pub enum ChangeError {
     Program(String),
 }
 
-/// Why the journal cannot be used.
+/// The reason why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("another plugbay is changing the files of hosts at this moment")]
@@ -104,7 +104,7 @@ pub enum OpenError {
     Folder { folder: PathBuf, source: io::Error },
 }
 
-/// A file to change, and on whose behalf.
+/// A file to change, with the host and command behind the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub command: &'static str,
@@ -125,7 +125,8 @@ impl Journal {
         &self.changes
     }
 
-    /// Writes `bytes` to a file that still has the content `expected`. Returns whether there was anything to write.
+    /// Writes `bytes` to a file, if it still has the content `expected`. Returns whether anything was
+    /// written.
     pub fn write(
         &mut self,
         target: Target,
@@ -143,7 +144,7 @@ impl Journal {
         self.made(number, &path, written)
     }
 
-    /// Puts a link to `to` at a path. Returns whether it was not there yet.
+    /// Creates a link to `to` at a path. Returns whether it was not there yet.
     pub fn link(&mut self, target: Target, to: &Path) -> Result<bool, ChangeError> {
         let path = target.path.clone();
         let wanted = State::Link { target: to.to_owned() };
@@ -178,7 +179,7 @@ impl Journal {
         ran.map(|()| true).map_err(ChangeError::Program)
     }
 
-    /// Records a change and keeps the present content, before anything is changed.
+    /// Records a change and saves the current content, before anything is changed.
     fn record(&mut self, target: Target, after: Option<State>) -> Result<u64, ChangeError> {
         let Target { command, host, part, path } = target;
         let write = |source| ChangeError::Write { path: path.clone(), source };
@@ -206,7 +207,7 @@ impl Journal {
         Ok(number)
     }
 
-    /// A change that failed left the file as it was, so it is forgotten.
+    /// Finishes a change. One that failed left the file unchanged, so it is forgotten.
     fn made(&mut self, number: u64, path: &Path, result: io::Result<()>) -> Result<bool, ChangeError> {
         let Err(source) = result else { return Ok(true) };
         self.forget_if_unmade(number);
@@ -245,7 +246,7 @@ impl Journal {
 const BEFORE: &str = "before";
 const AFTER: &str = "after";
 
-/// The changes that were recorded in this folder; changes nothing.
+/// The changes recorded in this folder; changes nothing.
 pub fn read(folder: &Path) -> Result<Vec<Change>, OpenError> {
     let file = folder.join(JOURNAL);
     let bytes =
@@ -261,7 +262,7 @@ pub fn copies(folder: &Path, change: &Change) -> (Option<Vec<u8>>, Option<Vec<u8
 }
 
 impl State {
-    /// What stands at a path now. plugbay's skill is a link; any other change is made to the file behind a link.
+    /// The current state at a path. plugbay's skill is a link; for any other file links are followed.
     fn of(part: Part, path: &Path) -> io::Result<Self> {
         match fs::read_link(path) {
             Ok(target) if part == Part::Skill => Ok(Self::Link { target }),
@@ -274,7 +275,8 @@ impl State {
     }
 }
 
-/// The file that a change is made to: the one behind all links, except for plugbay's skill, which is a link itself.
+/// The file that a change is made to: the target of all links, except for plugbay's skill, which is a link
+/// itself.
 fn place(part: Part, path: &Path) -> io::Result<PathBuf> {
     if part == Part::Skill { Ok(path.to_owned()) } else { files::destination(path) }
 }
@@ -295,7 +297,7 @@ fn forget(folder: &Path, number: u64) {
     }
 }
 
-/// Removes the folders that are empty, the innermost first.
+/// Removes those folders that are empty, the innermost first.
 fn remove_folders(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let _ = fs::remove_dir(folder);

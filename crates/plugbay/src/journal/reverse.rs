@@ -1,10 +1,10 @@
-//! Takes one edit of a JSON file back, although the file has changed since.
+//! Undoes one edit of a JSON file that has changed since.
 
 use plugbay_hosts::jsonc::{self, EditError};
 use serde_json::{Map, Value};
 
-/// `current` without the difference between `before` and `after`. All other changes stay, and so do members that both
-/// the edit and somebody else changed.
+/// `current` without the difference between `before` and `after`. All other changes stay. Members that both
+/// the edit and somebody else changed also stay.
 pub fn reverse(before: &str, after: &str, current: &str) -> Result<String, EditError> {
     let value = |text: &str| Ok::<_, EditError>(jsonc::get(text, &[])?.unwrap_or_default());
     let mut edits = Vec::new();
@@ -19,7 +19,7 @@ pub fn reverse(before: &str, after: &str, current: &str) -> Result<String, EditE
     })
 }
 
-/// A path of keys, and the value that belongs there; `None` removes the member.
+/// A path of keys, and the value to set there; `None` removes the member.
 type Edit = (Vec<String>, Option<Value>);
 
 fn compare(
@@ -32,7 +32,7 @@ fn compare(
     if before == after {
         return;
     }
-    // The whole file is never replaced: it may have new comments.
+    // The whole file is never replaced, because it may have new comments.
     if now == after && !path.is_empty() {
         edits.push((path.clone(), before.cloned()));
         return;
@@ -76,7 +76,7 @@ fn object(value: Option<&Value>) -> Option<&Map<String, Value>> {
     value.and_then(Value::as_object)
 }
 
-/// The present items without those that the edit added, and with those that it removed.
+/// The current items without those that the edit added, and with those that it removed.
 fn items(before: &[Value], after: &[Value], now: &[Value]) -> Value {
     let added = |item: &&Value| after.contains(item) && !before.contains(item);
     let removed = before.iter().filter(|item| !after.contains(item) && !now.contains(item));

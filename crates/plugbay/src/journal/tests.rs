@@ -1,4 +1,4 @@
-//! Changes, and what undoing them leaves.
+//! Changes, and the files after undoing them.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -108,7 +108,7 @@ fn a_program_that_was_interrupted_leaves_a_change_that_can_be_undone() {
     world.put("file", r#"{"a": 1}"#);
     world.journal().record(world.target("file", Part::Servers), None).unwrap();
     world.put("file", r#"{"a": 1, "plugbay": 2}"#);
-    // Without the text that the program meant to write, only a merge that knows plugbay's entry can tell.
+    // Without the program's intended text, only a merge that knows plugbay's entry can decide.
     let merge = |_: &Change, texts: Texts<'_>| {
         assert_eq!(texts.after, "");
         Ok(texts.now.replace(r#", "plugbay": 2"#, ""))

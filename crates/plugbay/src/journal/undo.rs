@@ -12,17 +12,17 @@ use super::{
     BEFORE, Change, ChangeError, Journal, Part, State, copies, copy, file, forget, place, remove_folders,
 };
 
-/// How a file is now, compared with a change.
+/// The state of a file, compared with a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Present {
     Before,
     After,
-    /// Somebody has changed it since.
+    /// Somebody has changed it since the change.
     Other,
     Unreadable,
 }
 
-/// What became of one change.
+/// The outcome of undoing one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Undone {
     pub path: PathBuf,
@@ -35,22 +35,22 @@ pub struct Undone {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "outcome")]
 pub enum Outcome {
-    /// The file is as it was before, byte for byte.
+    /// The file is as before, byte for byte.
     Restored,
-    /// plugbay had created it; it is gone.
+    /// plugbay had created the file; it was removed.
     Removed,
-    /// It was as before already.
+    /// The file was already as before.
     Unchanged,
-    /// It had been changed since: plugbay's part is gone, the later changes stay.
+    /// The file had been changed since: plugbay's part was removed, and the later changes stay.
     Merged,
-    /// It could not be undone, and stays in the journal.
+    /// The change could not be undone, and stays in the journal.
     Failed { reason: String },
 }
 
-/// The text of a file without plugbay's part: from the change and the texts before, after and now.
+/// Makes the text of a file without plugbay's part, from the change and the texts before, after and now.
 pub type Merge<'a> = &'a dyn Fn(&Change, Texts<'_>) -> Result<String, String>;
 
-/// The content of a file at three moments; empty where there was no file.
+/// The content of a file at three times; empty if there was no file.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
     pub before: &'a str,
@@ -84,8 +84,8 @@ impl Change {
 impl Journal {
     /// Undoes the wanted changes, the newest first, and forgets those that are undone.
     ///
-    /// plugbay's own configuration comes last, and stays while a host's list of servers could not be undone: the servers
-    /// that were moved out of it may be nowhere else.
+    /// plugbay's own configuration comes last. It stays as long as a host's list of servers could not be
+    /// undone: the servers that were moved out of it may be nowhere else.
     pub fn undo(
         &mut self,
         wanted: impl Fn(&Change) -> bool,
@@ -123,7 +123,7 @@ impl Journal {
         let done = match change.present() {
             Present::Before => return Outcome::Unchanged,
             Present::After => self.restore(change),
-            // Somebody has deleted the file, and with it the only trace of the servers that were in it.
+            // Somebody has deleted the file, and with it the only record of its servers.
             Present::Other if change.is_gone() => self.restore(change),
             Present::Other if change.part == Part::Skill => {
                 Err("it is not plugbay's link any more".to_owned())
@@ -134,7 +134,7 @@ impl Journal {
         done.unwrap_or_else(|reason| Outcome::Failed { reason: self.with_backup(change, reason) })
     }
 
-    /// The reason, and where the user finds the old content.
+    /// The reason, with the place of the old content.
     fn with_backup(&self, change: &Change, reason: String) -> String {
         let backup = copy(&self.folder, change.number, BEFORE);
         if backup.exists() {
@@ -151,7 +151,7 @@ impl Journal {
             State::File { .. } => {
                 let (before, _) = copies(&self.folder, change);
                 let bytes = before.ok_or_else(|| "its backup is gone".to_owned())?;
-                // In the place of a link, not in that of the file which the link leads to.
+                // Written in the place of a link, not through it.
                 let unlinked = if change.part == Part::Skill { file::remove(&change.path) } else { Ok(()) };
                 unlinked.and_then(|()| file::replace(&change.path, &bytes))
             }
@@ -180,7 +180,7 @@ impl Journal {
     }
 }
 
-/// Removes what was created: for a link that led nowhere, the file behind it.
+/// Removes what was created. If a link led nowhere, that is the file it now leads to.
 fn remove(change: &Change) -> Result<(), String> {
     change.place().and_then(|place| file::remove(&place)).map_err(|error| error.to_string())
 }

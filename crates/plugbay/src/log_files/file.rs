@@ -1,7 +1,7 @@
-//! One log file: lines with their time, a size limit, and one older file beside it.
+//! One log file: lines with their time, a size limit, and one older file next to it.
 //!
-//! Several gateways may append to the same file. Each write opens it anew, so that all of them notice when one of
-//! them has moved it away.
+//! Several gateways may append to the same file. Each write opens it again, so that all of them notice when
+//! one has moved it away.
 
 use std::{
     fmt::Write as _,
@@ -14,10 +14,10 @@ use std::{
 
 use crate::files::own;
 
-/// A file that would grow beyond this is moved away first.
+/// Size limit. A file that would exceed it is moved away first.
 const LIMIT: u64 = 1024 * 1024;
 
-/// `TIME PID SOURCE TEXT` for each line that is not blank.
+/// Formats each non-blank line as `TIME PID SOURCE TEXT`.
 pub(super) fn lines(at: SystemTime, pid: u32, source: &str, text: &[u8]) -> String {
     let at = timestamp(at);
     let mut lines = String::new();
@@ -48,7 +48,7 @@ pub(super) fn older(path: &Path) -> PathBuf {
     path.with_extension("log.old")
 }
 
-/// The lock lasts until the new file is open: two gateways must not both move a file away.
+/// Moves the file away. It is locked until the new file is open, because two gateways must not both move it.
 fn rotate(path: &Path, full: &File) -> io::Result<File> {
     full.lock()?;
     let is_still_there =
@@ -61,7 +61,7 @@ fn rotate(path: &Path, full: &File) -> io::Result<File> {
     file
 }
 
-/// UTC, with microseconds: `2026-11-17T08:30:05.120000Z`.
+/// Formats a time in UTC with microseconds: `2026-11-17T08:30:05.120000Z`.
 fn timestamp(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
@@ -70,7 +70,8 @@ fn timestamp(at: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
 }
 
-/// The date of a day since 1970. A year begins in March here, so that a leap day is the last day of its year.
+/// The date of a day since 1970. Years are counted from March, so that a leap day is the last day of its
+/// year.
 fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_TO_1970: u64 = 719_468;
     const DAYS_OF_400_YEARS: u64 = 146_097;
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
     }
 
-    /// Each gateway has its own handle; the lines of all of them survive every move.
+    /// Each gateway has its own handle. The lines of all of them survive every move.
     #[test]
     fn gateways_that_share_a_log_file_move_it_away_once() {
         let root = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Plugbay's own log events, in the log of the server that they are about, or else in that of the gateways.
+//! plugbay's own log events: written to the log of the server that they are about, or else to that of the
+//! gateways.
 
 use std::fmt::{self, Write};
 
@@ -11,7 +12,7 @@ use tracing_subscriber::{Layer, layer::Context};
 
 use super::{LogFiles, LogName, Source};
 
-/// Under this target, stderr of servers is logged; their logs have it already.
+/// The target for servers' stderr, which is already in their logs.
 const STDERR_TARGET: &str = "plugbay::stderr";
 
 /// Writes events to log files.

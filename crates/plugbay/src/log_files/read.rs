@@ -1,4 +1,4 @@
-//! Reads log files: their last lines, and new ones as they come.
+//! Reads log files: their last lines, and new lines as they come.
 
 use std::{
     collections::BTreeMap,
@@ -19,13 +19,13 @@ use crate::files::own;
 pub struct Line {
     /// In UTC.
     pub time: String,
-    /// Absent for what a gateway logs about itself.
+    /// Absent for a line that a gateway logs about itself.
     pub server: Option<String>,
     /// The process id of the gateway.
     pub gateway: u32,
     /// `stderr` or `plugbay`.
     pub source: String,
-    /// As it was written: not safe to print.
+    /// The raw text: not safe to print.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ fn logs(folder: &Path, server: Option<&str>) -> io::Result<Vec<(LogName, PathBuf
     Ok(logs.into_iter().map(|log| (log.clone(), log.path(folder))).collect())
 }
 
-/// The whole lines of a file from an offset on, and where they end. An absent file has none.
+/// The complete lines of a file from an offset on, and the offset after them. An absent file has none.
 fn read_from(path: &Path, offset: u64) -> io::Result<(String, u64)> {
     let mut bytes = Vec::new();
     match own::open(path) {
@@ -88,14 +88,14 @@ fn parse(log: &LogName, text: &str) -> Vec<Line> {
     text.lines().filter_map(line).collect()
 }
 
-/// Reads what is appended to logs.
+/// Follows log files.
 pub struct Follower {
     folder: PathBuf,
     server: Option<String>,
     read: BTreeMap<PathBuf, Mark>,
 }
 
-/// How far a file was read.
+/// The position up to which a file was read.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     inode: u64,
@@ -110,7 +110,7 @@ impl Follower {
         let mut lines = follower.news()?;
         for (log, path) in logs(&follower.folder, follower.server.as_deref())? {
             let (read, old) = (follower.read.get(&path), older(&path));
-            // A file that was moved away since then was read under its other name.
+            // If it was moved away since, it was already read under its other name.
             if read.is_none_or(|mark| inode(&old) != Some(mark.inode)) {
                 lines.extend(parse(&log, &read_from(&old, 0)?.0));
             }
@@ -120,17 +120,17 @@ impl Follower {
         Ok((lines.split_off(skipped), follower))
     }
 
-    /// The files to watch, also those that do not exist yet.
+    /// The files to watch, including those that do not exist yet.
     pub fn files(&self) -> io::Result<Vec<PathBuf>> {
         Ok(logs(&self.folder, self.server.as_deref())?.into_iter().map(|(_, path)| path).collect())
     }
 
-    /// The folder in which logs of further servers appear.
+    /// The folder in which logs of new servers appear.
     pub fn folder(&self) -> PathBuf {
         self.folder.join("servers")
     }
 
-    /// The lines since the last call.
+    /// The new lines since the last call.
     pub fn news(&mut self) -> io::Result<Vec<Line>> {
         let mut lines = Vec::new();
         for (log, path) in logs(&self.folder, self.server.as_deref())? {
@@ -138,7 +138,7 @@ impl Follower {
             let mark = self.read.get(&path).copied();
             let mut offset = mark.map_or(0, |mark| mark.offset);
             if let Some(mark) = mark.filter(|mark| mark.inode != inode) {
-                // The file was moved away: first what was appended to it before.
+                // The file was moved away: first the lines that were appended to it before.
                 if self::inode(&older(&path)) == Some(mark.inode) {
                     lines.extend(parse(&log, &read_from(&older(&path), mark.offset)?.0));
                 }
@@ -153,7 +153,8 @@ impl Follower {
     }
 }
 
-/// Times have one format, so they sort as text; lines of one moment stay in their order.
+/// Sorts lines by time. Times have a fixed format, so they sort as text; lines with equal times keep their
+/// order.
 fn sort(lines: &mut [Line]) {
     lines.sort_by(|one, other| one.time.cmp(&other.time));
 }

@@ -1,4 +1,4 @@
-//! Servers that were added, and other changes of configuration files.
+//! Output about added servers, and other changes of configuration files.
 
 use plugbay_core::signature::first_sentence;
 
@@ -16,7 +16,7 @@ use crate::commands::{
     place::{FileChange, Verb},
 };
 
-/// More tools than this are not listed one by one.
+/// More tools than this are not listed individually.
 const MOST_TOOLS: usize = 20;
 
 impl View for Report {
@@ -28,7 +28,7 @@ impl View for Report {
 }
 
 impl Report {
-    /// What was written, and where.
+    /// The result of writing, with the file.
     fn summary(&self) -> String {
         let file = visible(&self.file.to_string_lossy());
         let names = |wanted: Change| -> Vec<&str> {
@@ -104,7 +104,7 @@ impl Offer {
     }
 }
 
-/// The running gateways need no restart.
+/// Notes that the running gateways need no restart.
 fn reload(gateways: usize) -> String {
     match gateways {
         0 => String::new(),

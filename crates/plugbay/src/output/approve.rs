@@ -1,4 +1,4 @@
-//! What an approval would allow.
+//! Output of the effects that an approval would have.
 
 use super::{
     Style, View,
@@ -24,7 +24,7 @@ impl View for Proposal {
     }
 }
 
-/// Nothing, if there is nothing under the title.
+/// A title with lines; empty if there are no lines.
 fn listed(title: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let lines = lines.into_iter().map(|line| format!("  {}\n", visible(line.as_ref())));
     let lines = lines.collect::<Vec<_>>().concat();
@@ -48,7 +48,7 @@ impl Launch {
     }
 }
 
-/// A word as a shell would take it, for reading: nothing of it may stay hidden.
+/// A word quoted as in a shell, for reading: no part of it may stay hidden.
 pub(super) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_=+./:,@%^${}".contains(c);
     let word = visible(word);

@@ -1,4 +1,4 @@
-//! The result of a call: its text as it is, the rest in a line each.
+//! The result of a call: its text unchanged, any other item on one line.
 
 use std::{
     io::{self, IsTerminal},
@@ -16,11 +16,11 @@ use super::{Output, Style, clean, clean_line, json::pretty, one_line, units::siz
 use crate::{commands::call::CallResult, error::CommandError};
 
 impl Output {
-    /// Says whether the tool succeeded. A tool's complaint goes to stderr, like any other.
+    /// Prints the result. Returns whether the tool succeeded. A tool's error goes to stderr, like any other.
     pub fn call_result(&self, call: &CallResult) -> bool {
         let result: Value = serde_json::from_slice(&call.result).unwrap_or_default();
         let failed = result["isError"] == true;
-        // A person reads a terminal; a program or a file gets the data as it came.
+        // A person reads a terminal; a program or a file gets the data unchanged.
         let read = Reader { is_terminal: io::stdout().is_terminal() };
         if self.json {
             let json = String::from_utf8_lossy(&call.result);
@@ -36,7 +36,7 @@ impl Output {
 }
 
 impl Output {
-    /// Prints the values that a filter made of a result, one on a line; raw strings as they are.
+    /// Prints the values that a filter made of a result, one per line; raw strings unchanged.
     pub fn filtered(&self, outcome: &Outcome, raw: bool) -> Result<(), CommandError> {
         let read = Reader { is_terminal: io::stdout().is_terminal() };
         for value in outcome.whole() {
@@ -63,7 +63,7 @@ fn complaint(tool: &str, text: &str, style: Style) -> String {
     format!("{} {tool}: {text}", style.bad("error:"))
 }
 
-/// Where a result goes.
+/// The reader of a result.
 #[derive(Clone, Copy)]
 struct Reader {
     is_terminal: bool,
@@ -98,7 +98,7 @@ fn text(call: &CallResult, result: &Value, reader: Reader) -> String {
     text
 }
 
-/// Content that is not text, in one line.
+/// Describes content that is not text, on one line.
 fn describe(item: &Value, file: Option<&PathBuf>) -> String {
     let field = |value: &Value| value.as_str().map(one_line).filter(|text| !text.is_empty());
     // Base64 holds three bytes in four characters.

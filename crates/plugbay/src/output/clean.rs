@@ -1,24 +1,25 @@
-//! Makes what a server said safe to show: no escape sequence, no control character, and nothing
-//! invisible that makes a text read differently from what it says.
+//! Makes a server's text safe to show: without escape sequences, control characters, and invisible characters
+//! that make a text read differently from what it says.
 
 use plugbay_core::text;
 
-/// Keeps the line breaks of a text. Escape sequences are left out; other hidden characters are written out.
+/// Cleans a text but keeps its line breaks. Escape sequences are removed; other hidden characters are written
+/// out.
 pub fn clean(text: &str) -> String {
     text::shown(text).replace("\r\n", "\n")
 }
 
-/// One line, whatever the text was: for tables and messages.
+/// Cleans a text and puts it on one line: for tables and messages.
 pub fn one_line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Like [`clean`], for JSON and command lines: blanks inside strings stay.
+/// Like [`clean`], for JSON and command lines: spaces inside strings stay.
 pub fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }
 
-/// Shows what [`clean`] would leave out: for what must be read in full before it is trusted.
+/// Shows the characters that [`clean`] would remove, for text that must be read in full before it is trusted.
 pub(super) fn visible(text: &str) -> String {
     text::visible(text).into_owned()
 }

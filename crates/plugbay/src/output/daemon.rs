@@ -122,14 +122,15 @@ impl DaemonServer {
         ]
     }
 
-    /// For which folder it runs, and why it has its scope. The folder is first: it tells two rows apart in a narrow terminal.
+    /// The folder that it runs for, and the reason for its scope. The folder comes first to distinguish rows
+    /// in a narrow terminal.
     fn why(&self) -> String {
         let folder = self.status.folder.as_ref().map(|folder| format!("in {folder}"));
         let parts = folder.into_iter().chain(self.status.why.clone());
         one_line(&parts.collect::<Vec<_>>().join(", "))
     }
 
-    /// How many run, and how many may. A server behind a URL has none.
+    /// How many processes run, and how many may. A server behind a URL has none.
     fn processes(&self) -> String {
         if self.status.remote {
             return "–".to_owned();

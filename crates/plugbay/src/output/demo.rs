@@ -1,4 +1,4 @@
-//! The demo as it goes along.
+//! Output of the demo, part by part.
 
 use serde_json::{Map, Value};
 
@@ -64,7 +64,7 @@ impl View for Costs {
                 percent(mode.total, all).into(),
             ]);
         }
-        // Beside the tools of the servers, a host gets one that explains why others are missing.
+        // In addition to the servers' tools, a host gets one that explains why others are missing.
         let has_notice = self.modes.first().is_some_and(|mode| mode.tools > self.tools);
         let notice = if has_notice { style.dim(NOTICE) } else { String::new() };
         format!(
@@ -140,7 +140,7 @@ fn numbers<const N: usize>(name: &'static str, numbers: [&'static str; N]) -> Ta
     Table::new(columns.collect()).indented(2)
 }
 
-/// Arguments as `plugbay call` takes them.
+/// Arguments in the form that `plugbay call` accepts.
 fn pairs(arguments: &Map<String, Value>) -> String {
     let pair = |(key, value): (&String, &Value)| match value {
         Value::String(text) if !text.contains(' ') => format!("{key}={text}"),

@@ -1,4 +1,4 @@
-//! A unified diff in colours. Of a long line it shows every changed part.
+//! A unified diff in colour. For a long line it shows every changed part.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::{Style, clean_line, table::cut};
 use crate::commands::setup::Diff;
 
-/// The width of a line where there is no terminal. Some hosts keep their whole file on one line.
+/// Line width if there is no terminal. Some hosts keep their whole file on one line.
 const LONGEST_LINE: usize = 160;
-/// What is shown of a long line on either side of a change.
+/// How much of a long line is shown on either side of a change.
 const AROUND: usize = 24;
-/// What the second part of a long line begins with, behind its sign.
+/// The indentation of a long line's second part, after its sign.
 const INDENT: &str = "    ";
 
 /// The file's name, a line about it, and its changed lines.
@@ -37,7 +37,7 @@ pub(super) fn render(diff: &Diff, about: &str, style: Style) -> String {
     text
 }
 
-/// A changed line as a whole, on as many lines as it needs; the start of any other line.
+/// A changed line in full, on as many lines as it needs; of any other line only the start.
 fn shown(line: &str, width: usize) -> Vec<String> {
     let Some(sign) = line.chars().next().filter(|sign| ['+', '-'].contains(sign)) else {
         return vec![cut(line, width)];
@@ -59,13 +59,13 @@ fn shown(line: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Takes the last word off a full line, unless it is most of the line.
+/// Cuts the last word off a full line, unless it is most of the line.
 fn rest(line: &mut String, width: usize) -> String {
     let word = line.rfind(' ').map(|space| space + 1).filter(|start| *start > width / 2);
     line.split_off(word.unwrap_or(line.len()))
 }
 
-/// Shortens long lines that have become others: what both have in common is cut away from a change.
+/// Shortens changed long lines: parts that both versions share are cut away around each change.
 fn focused(mut lines: Vec<String>, width: usize) -> Vec<String> {
     let run = |lines: &[String], from: usize, sign: char| {
         lines[from..].iter().take_while(|line| line.starts_with(sign)).count()
@@ -87,7 +87,7 @@ fn focused(mut lines: Vec<String>, width: usize) -> Vec<String> {
     lines
 }
 
-/// Both lines without what they have in common, except a little around each change.
+/// Both lines without their common parts, except a little around each change.
 fn changed_parts(old: &str, new: &str) -> (String, String) {
     let (olds, news) = (parts(&old[1..]), parts(&new[1..]));
     let diff = TextDiff::from_slices(&olds, &news);

@@ -1,4 +1,4 @@
-//! What `doctor` found, grouped by server, host and file.
+//! The findings of `doctor`, grouped by server, host and file.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::commands::doctor::{Checked, Diagnosis, Finding, Fix, Plan, SandboxState, Severity, Subject};
 
-/// Lines are broken here where the terminal does not say.
+/// Line width if the terminal does not report one.
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 9;
 const INDENT: usize = 2;
@@ -40,7 +40,7 @@ impl View for Plan<'_> {
     }
 }
 
-/// The content that an approval is for.
+/// The content that an approval would cover.
 fn proposal(fix: &Fix, style: Style) -> String {
     let Fix::Approve(proposed) = fix else { return String::new() };
     let lines = proposed.proposal.human(style);
@@ -48,7 +48,7 @@ fn proposal(fix: &Fix, style: Style) -> String {
 }
 
 impl Diagnosis {
-    /// What was mended, and how to take it back.
+    /// The fixes that were made, and how to undo them.
     fn done(&self, style: Style) -> String {
         if self.fixed.is_empty() {
             return String::new();
@@ -146,7 +146,7 @@ impl Finding {
     }
 }
 
-/// A word, and a text beside it that is broken between words.
+/// A label with a text beside it, wrapped between words.
 fn labelled(label: &str, text: &str, width: usize, style: Style) -> String {
     let room = style.width.unwrap_or(WIDTH).saturating_sub(INDENT + width).max(40);
     let lines = table::wrap(&one_line(text), room);

@@ -1,4 +1,4 @@
-//! What went wrong, and what to do about it.
+//! Errors, and what to do about them.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use crate::{
     error::{CommandError, Detail, StartFailure},
 };
 
-/// `stderr` and `try` stand before what they name.
+/// Width of the labels `stderr` and `try`, which precede the text.
 const LABEL_WIDTH: usize = 8;
 const HINT_INDENT: usize = 2;
 /// The label before the help of a problem in a file.
 const HELP: &str = "= help: ";
-/// Text is not broken into shorter lines than this.
+/// Narrowest width to which text is wrapped.
 const NARROWEST: usize = 40;
 
 pub(super) fn error(error: &CommandError, style: Style) -> String {
@@ -30,7 +30,7 @@ pub(super) fn error(error: &CommandError, style: Style) -> String {
     lines.concat()
 }
 
-/// The lines of a text, each broken between words where the terminal ends. The first line begins at column
+/// The lines of a text, wrapped between words at the width of the terminal. The first line begins at column
 /// `first`, the others at `indent`.
 fn wrapped(text: &str, indent: usize, first: usize, style: Style) -> String {
     let Some(width) = style.width else { return clean(text) };
@@ -44,7 +44,7 @@ fn wrapped(text: &str, indent: usize, first: usize, style: Style) -> String {
 #[derive(Debug, Serialize)]
 pub(super) struct ErrorJson<'a> {
     message: &'a str,
-    /// In their order, with examples among them.
+    /// The hints in order, examples included.
     hints: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<&'a StartFailure>,
@@ -62,7 +62,7 @@ pub(super) fn error_json(error: &CommandError) -> ErrorJson<'_> {
     ErrorJson { message: &error.message, hints: hints.collect(), failure }
 }
 
-/// Why a server does not work, below each other at the given column.
+/// The reasons why a server does not work, on lines that begin at the given column.
 pub(super) fn trouble(trouble: &StartFailure, indent: usize, style: Style) -> String {
     let label = |word: &str| format!("{}{}", style.dim(word), " ".repeat(LABEL_WIDTH - word.len()));
     let labelled = |label: &str, text: &str| {
@@ -93,7 +93,7 @@ pub(super) fn diagnostic(diagnostic: &Diagnostic, style: Style) -> String {
     text.strip_prefix(&word).map_or(text.clone(), |rest| format!("{painted}{rest}"))
 }
 
-/// Breaks the message and the help of a problem between words. Its place and its snippet stay as they are.
+/// Wraps the message and the help of a problem between words. Its place and its snippet stay unchanged.
 fn within(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     let lines = text.lines().enumerate().map(|(number, line)| {
@@ -102,7 +102,7 @@ fn within(text: &str, width: Option<usize>) -> String {
             _ if number == 0 => HINT_INDENT,
             _ => return line.to_owned(),
         };
-        // The first line begins at the margin.
+        // The first line has no indentation.
         let (label, rest) = if number == 0 { ("", line) } else { line.split_at(indent) };
         let room = width.saturating_sub(indent).max(NARROWEST);
         format!("{label}{}", table::wrap(rest, room).join(&format!("\n{:indent$}", "")))
@@ -133,7 +133,7 @@ pub(super) fn diagnostic_json(diagnostic: &Diagnostic) -> DiagnosticJson<'_> {
     }
 }
 
-/// The lines of a text, moved to the right.
+/// The lines of a text, indented.
 fn block(text: &str, indent: usize) -> String {
     let margin = " ".repeat(indent);
     text.lines().flat_map(|line| [&margin, line, "\n"]).collect()

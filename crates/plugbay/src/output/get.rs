@@ -10,10 +10,10 @@ use crate::{
     config::WrittenEntry,
 };
 
-/// The labels stand in a column of this width, after a margin.
+/// Width of the column for labels, after a margin.
 const LABEL_WIDTH: usize = 9;
 const MARGIN: usize = 2;
-/// Text is not broken into shorter lines than this.
+/// Narrowest width to which text is wrapped.
 const NARROWEST: usize = 40;
 
 impl View for Details {
@@ -30,7 +30,7 @@ impl View for Details {
 
 type Labelled = (&'static str, String);
 
-/// The parts of the entry that say something.
+/// The members of the entry that are set.
 fn written(entry: &WrittenEntry) -> Vec<Labelled> {
     let file = visible(&entry.file.to_string_lossy());
     let words: Vec<String> = entry.command.iter().map(|word| quote(word)).collect();
@@ -52,7 +52,7 @@ fn written(entry: &WrittenEntry) -> Vec<Labelled> {
     lines.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The program or the file that has further headers.
+/// The program or file that provides further headers.
 fn header_source(entry: &WrittenEntry) -> String {
     let words: Vec<String> = entry.headers_command.iter().map(|word| quote(word)).collect();
     match (&entry.headers_file, words.as_slice()) {
@@ -80,7 +80,7 @@ fn login(oauth: &Value) -> String {
 }
 
 impl Details {
-    /// What is known of the server besides its entry.
+    /// The facts about the server besides its entry.
     fn known(&self) -> Vec<Labelled> {
         let name = one_line(&self.entry.name);
         let tools = match &self.tools {

@@ -1,4 +1,4 @@
-//! What is known of hosts.
+//! Output of the facts about hosts.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl View for Hosts {
     }
 }
 
-/// Each mode with its hosts and the reason, which many of them share.
+/// Each mode with its hosts and the reason, which many hosts share.
 fn reasons(rows: &[Row], style: Style) -> String {
     let mut hosts: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! What an import does, as a table for each file.
+//! The effect of an import, as a table for each file.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn section(file: &FileReport, style: Style) -> String {
     };
     let columns = ["SERVER", "FROM", "RESULT"].map(Column::left).into_iter();
     let mut table = Table::new(columns.chain([Column::flexible("NEEDS")]).collect());
-    // Every host that uses plugbay has an entry for it; one row says so for all.
+    // Every host that uses plugbay has an entry for it; one row is enough for all.
     let (own, others): (Vec<&Row>, Vec<&Row>) =
         file.servers.iter().partition(|row| row.result == Outcome::Skipped(Skip::Plugbay));
     for row in &others {
@@ -65,7 +65,7 @@ fn section(file: &FileReport, style: Style) -> String {
     format!("{heading}\n\n{}\n{}", table.render(style), listed("Notes", notes, style))
 }
 
-/// The hosts of a server, the first by name.
+/// The hosts that have a server, the first one by name.
 fn from<'o>(origins: impl IntoIterator<Item = &'o Origin>) -> String {
     match hosts(origins).as_slice() {
         [] => String::new(),
@@ -81,7 +81,7 @@ fn hosts<'o>(origins: impl IntoIterator<Item = &'o Origin>) -> Vec<&'o str> {
     hosts
 }
 
-/// The table is shown before anything is written.
+/// The result of a row, in words that also fit before anything is written.
 fn result(row: &Row) -> Cell {
     match row.result {
         Outcome::Added if row.disabled => Cell::painted("new, disabled", Style::warn),
@@ -102,7 +102,7 @@ fn needs(needs: &Needs) -> Cell {
     Cell::painted(clean_line(&all.join(", ")), Style::warn)
 }
 
-/// A name that the table need not cut.
+/// Whether a name fits into the table without being cut.
 fn fits(name: &str) -> bool {
     name.len() <= 24
 }
@@ -131,7 +131,7 @@ fn notes(row: &Row) -> Vec<String> {
     all.map(|note| format!("{}: {note}", row.name)).collect()
 }
 
-/// Lines under a title, broken to the width of the terminal; nothing if there are none.
+/// Lines under a title, wrapped to the width of the terminal; empty if there are none.
 fn listed(title: &str, lines: impl IntoIterator<Item = String>, style: Style) -> String {
     let width = style.width.map_or(usize::MAX, |width| width.saturating_sub(4));
     let lines = lines.into_iter().map(|line| wrap(&clean_line(&line), width).join("\n    "));

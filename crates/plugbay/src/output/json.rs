@@ -1,9 +1,8 @@
-//! JSON laid out for reading, without reading more into it than is there: keys keep their order and
-//! numbers their digits.
+//! Formats JSON for reading without changing it: keys keep their order and numbers their digits.
 
 use super::clean_line;
 
-/// `json` must be one valid value.
+/// Formats a value. `json` must be one valid value.
 pub(super) fn pretty(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let mut depth = 0usize;

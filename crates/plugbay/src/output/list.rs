@@ -124,7 +124,7 @@ impl Overview {
 }
 
 impl ServerKind {
-    /// The place of the era of a server that has never been opened.
+    /// The text in place of the era, for a server that has never been opened.
     fn unknown(self) -> &'static str {
         if self == Self::Server { "–" } else { "remote" }
     }
@@ -144,7 +144,7 @@ impl Row {
         format!("  hosts still see the {} of its last run\n", plural(self.tools, "tool"))
     }
 
-    /// How plugbay speaks to it.
+    /// The era, transport and framing that plugbay uses for it.
     fn protocol(&self, era: Era) -> String {
         match self.kind {
             ServerKind::Server => super::era(era).to_owned(),

@@ -54,7 +54,7 @@ const NOTE: &str = "note: ";
 pub struct Output {
     out: Style,
     err: Style,
-    /// A person is watching: progress may be shown on stderr.
+    /// Whether a person is watching, so that progress may be shown on stderr.
     watched: bool,
     json: bool,
 }
@@ -65,7 +65,7 @@ pub trait View: Serialize {
 }
 
 impl Output {
-    /// With `columns`, the output is as wide as that instead of as wide as the terminal.
+    /// The output. With `columns` it has that width instead of the terminal's.
     pub fn new(color: Color, json: bool, columns: Option<usize>) -> Self {
         let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
         let watched = io::stderr().is_terminal() && !dumb && !json;
@@ -77,7 +77,7 @@ impl Output {
         self.err.colour
     }
 
-    /// The user wants JSON.
+    /// Whether the user wants JSON.
     pub fn is_json(&self) -> bool {
         self.json
     }
@@ -91,7 +91,8 @@ impl Output {
         }
     }
 
-    /// Prints a result that replaces the one before it: a terminal shows only the last. Each is one line of JSON.
+    /// Prints a result that replaces the previous one: a terminal shows only the last. In JSON each is one
+    /// line.
     pub fn show_again(&self, view: &impl View) {
         if self.json {
             self.raw(json_line(view));
@@ -107,13 +108,13 @@ impl Output {
         self.raw(format!("{}\n", escaped_json(&json)));
     }
 
-    /// Exactly these bytes, on stdout.
+    /// Prints exactly these bytes to stdout.
     #[expect(clippy::unused_self, reason = "only a holder of the output prints")]
     pub fn raw(&self, text: impl AsRef<[u8]>) {
         write(io::stdout(), text.as_ref());
     }
 
-    /// Prints a note beside the result, on stderr.
+    /// Prints a note to stderr, in addition to the result.
     pub fn note(&self, text: impl Display) {
         if self.json {
             return self.tell_json("note", &text.to_string());
@@ -161,7 +162,7 @@ impl Output {
         !self.json && io::stderr().is_terminal() && io::stdin().is_terminal()
     }
 
-    /// Asks on stderr, so that the question is seen when stdout is redirected; `None` without a terminal.
+    /// Asks on stderr, so that the question is visible if stdout is redirected; `None` without a terminal.
     pub fn ask(&self, question: &str) -> Option<bool> {
         let answer = self.prompt(&format!("{question} [y/N]"))?;
         Some(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
@@ -178,7 +179,7 @@ impl Output {
         (read > 0).then(|| answer.trim().to_owned())
     }
 
-    /// One object on one line of stderr, so that a program can parse every line.
+    /// Prints one object on one line of stderr, so that a program can parse every line.
     fn tell_json(&self, kind: &'static str, content: &impl Serialize) {
         let object = BTreeMap::from([(kind, content)]);
         self.tell(&json_line(&object));
@@ -196,7 +197,7 @@ fn json_line(value: &impl Serialize) -> String {
     format!("{}\n", escaped_json(&json))
 }
 
-/// A reader that has gone away (`| head`) is no error.
+/// Writes to a stream. It is no error if the reader is gone (`| head`).
 fn write(mut to: impl Write, bytes: &[u8]) {
     let _ = to.write_all(bytes).and_then(|()| to.flush());
 }

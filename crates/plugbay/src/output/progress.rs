@@ -9,7 +9,7 @@ use super::{
     units::{plural, time},
 };
 
-/// How the start of a server ended.
+/// The outcome of a server's start.
 #[derive(Debug, Clone, Copy)]
 pub enum Started {
     Ready { tools: usize },
@@ -17,7 +17,8 @@ pub enum Started {
     Failed,
 }
 
-/// One line per server, as it comes. In a terminal, the last line names the servers that are still awaited.
+/// One line per server, printed as its start ends. In a terminal, the last line names the servers still
+/// awaited.
 pub struct StartLines {
     output: Output,
     waiting: Vec<String>,
@@ -43,7 +44,7 @@ impl StartLines {
         self.show_waiting();
     }
 
-    /// In a terminal, a blank line parts these lines from the result.
+    /// Ends the lines. In a terminal, a blank line separates them from the result.
     pub fn finish(self) {
         self.output.progress_done();
         if self.output.watched {

@@ -1,4 +1,4 @@
-//! The hits of a search, and why they are hits.
+//! The hits of a search, and the reasons for them.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::commands::{
 };
 
 const INDENT: &str = "      ";
-/// Words that say less than this are not worth a line.
+/// Words with a smaller share than this get no line.
 const LEAST: f32 = 0.01;
 
 impl View for Results {

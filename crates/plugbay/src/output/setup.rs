@@ -1,4 +1,4 @@
-//! What setup will change, what it has changed, and what undoing did.
+//! Output of setup: planned changes, changes made, and the result of undoing.
 
 use plugbay_core::exposure::Mode;
 
@@ -51,7 +51,7 @@ impl Report {
         diffs.collect::<Vec<_>>().join("\n")
     }
 
-    /// Who changes a file, if plugbay does not.
+    /// Names the program that changes a file, if it is not plugbay.
     fn about(&self, file: &str) -> String {
         let host = self.hosts.iter().find(|host| host.file.as_os_str() == file);
         let by = host.and_then(|host| host.by.as_ref());
@@ -105,7 +105,7 @@ impl Report {
         if self.hosts.len() > 1 {
             text.push_str(&style.dim("before: the host's own servers; now: the servers of all hosts\n"));
         }
-        // A host that defers lists all for another reason: its model reads only the names.
+        // A host that defers tools lists all for another reason: its model reads only their names.
         let pays_more = |cost: &HostCost| cost.mode == Mode::All && !cost.defers && cost.now > cost.before;
         if self.hosts.iter().any(|host| host.cost.as_ref().is_some_and(pays_more)) {
             let why = "more than before: with so few tools, listing all costs less than searching\n";
@@ -140,7 +140,7 @@ impl Report {
     }
 }
 
-/// What the user does so that hosts notice.
+/// How the user makes hosts notice the changes.
 fn restarts(orders: &[&str]) -> String {
     if orders.is_empty() {
         String::new()
@@ -189,7 +189,7 @@ impl FileProblem {
     }
 }
 
-/// Why a server stays, and what helps.
+/// The reason why a server stays, and the remedy.
 fn explanation(server: &Server, style: Style) -> Option<String> {
     let Fate::Stays { reason, .. } = &server.fate else {
         let notes: Vec<String> = server.notes.iter().map(|note| one_line(note)).collect();

@@ -40,7 +40,7 @@ impl GatewayStatus {
         if self.is_unused() {
             return parts.concat();
         }
-        // A daemon that cannot be had is among the problems.
+        // The absence of a daemon is already among the problems.
         let is_problem =
             |reason: &&String| self.problems.iter().any(|problem| problem.what.contains(*reason));
         if let Some(reason) = self.without_daemon.as_ref().filter(|reason| !is_problem(reason)) {

@@ -14,11 +14,11 @@ pub enum Color {
     Never,
 }
 
-/// What the reader's terminal can show.
+/// The abilities of the reader's terminal.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
     pub colour: bool,
-    /// Columns; `None` where lines may be as long as they are.
+    /// Width in columns; `None` if lines may be of any length.
     pub width: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ impl Style {
         Self { colour, width: size.map(|(width, _)| usize::from(width.0)) }
     }
 
-    /// The same with this many columns, if they are given.
+    /// The same with this width, if given.
     #[must_use]
     pub fn within(self, columns: Option<usize>) -> Self {
         Self { width: columns.or(self.width), ..self }

@@ -1,13 +1,13 @@
-//! Columns that line up, whatever the width of their characters.
+//! Tables whose columns line up, whatever the width of their characters.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::Style;
 
 const GAP: &str = "  ";
-/// The last flexible column is not cut below this while others can be cut.
+/// Least width of the last flexible column, as long as other columns can be cut.
 const NARROW: usize = 24;
-/// A column is never cut below this.
+/// Least width of any column.
 const NARROWEST: usize = 12;
 
 pub(super) struct Table {
@@ -19,7 +19,7 @@ pub(super) struct Table {
 pub(super) struct Column {
     title: &'static str,
     right: bool,
-    /// Cut when the terminal is too narrow: the last such column first.
+    /// Whether the column may be cut if the terminal is too narrow. The last such column is cut first.
     flexible: bool,
 }
 
@@ -119,7 +119,7 @@ impl Table {
         let flexible: Vec<usize> = (0..widths.len()).filter(|index| self.columns[*index].flexible).collect();
         let last = flexible.last().map(|index| (*index, NARROW));
         let all = flexible.iter().rev().map(|index| (*index, NARROWEST));
-        // The last column gives way first, and again when the others cannot.
+        // The last column is cut first, and again if the others cannot be cut further.
         let (others, again): (Vec<_>, Vec<_>) =
             all.partition(|(index, _)| Some(*index) != last.map(|last| last.0));
         for (index, least) in last.into_iter().chain(others).chain(again) {
@@ -131,7 +131,7 @@ impl Table {
     }
 }
 
-/// The start of a text that fits into so many columns.
+/// The start of a text that fits into this many columns.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -147,7 +147,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Lines of so many columns, broken between words; a longer word has a line of its own.
+/// A text wrapped between words to this width. A longer word gets its own line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! Tokens with names.
+//! Output of named tokens.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -49,7 +49,7 @@ fn expires(token: &StoredToken, now: u64) -> Cell {
     }
 }
 
-/// A token that ends earlier is shown with the time that is left, in seconds.
+/// If a token expires within this time, the time left is shown; in seconds.
 const SOON: u64 = 2 * 24 * 3600;
 
 fn limits(token: &StoredToken) -> String {

@@ -1,4 +1,4 @@
-//! What modes cost a model.
+//! Output of the cost of modes for a model.
 
 use std::fmt::Write;
 
@@ -52,7 +52,7 @@ fn listings(listings: &[Listed], style: Style) -> String {
     format!("{}{}", table.render(style), style.dim(&legend))
 }
 
-/// What is seen without the name of the server, which may be as wide as the rest of the table; and that name.
+/// The situation without the server's name, which may be as wide as the rest of the table; and that name.
 fn situation(seen: &str) -> (String, Option<&str>) {
     let parts = seen.split_once(", ").and_then(|(mode, rest)| Some((mode, rest.split_once(' ')?)));
     match parts {
@@ -61,7 +61,7 @@ fn situation(seen: &str) -> (String, Option<&str>) {
     }
 }
 
-/// What each host pays today, and behind plugbay in each mode.
+/// The cost for each host today, and behind plugbay in each mode.
 fn host_costs(hosts: &[HostCost], style: Style) -> String {
     let modes = ["ALL", "SUITE", "SEARCH", "ACTIVATE", "CODE"].map(Column::right);
     let columns = [Column::left("HOST"), Column::right("TODAY")].into_iter().chain(modes);

@@ -1,4 +1,4 @@
-//! Numbers, sizes and times as people read them.
+//! Formats numbers, sizes and times for people.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) fn plural(number: usize, thing: &str) -> String {
     format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// A share in percent; `<1%` for what is more than nothing.
+/// A share in percent; `<1%` for anything above zero.
 pub(super) fn percent(part: usize, whole: usize) -> String {
     match (part * 100).checked_div(whole) {
         Some(0) if part > 0 => "<1%".to_owned(),
@@ -40,7 +40,7 @@ pub(super) fn time(duration: Duration) -> String {
     }
 }
 
-/// How long ago: `12 s`, `5 min`, `3 h`, `2 days`.
+/// A time span: `12 s`, `5 min`, `3 h`, `2 days`.
 pub(super) fn age(seconds: u64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),

@@ -1,4 +1,4 @@
-//! What servers list for which kinds of hosts, and which lists are still to be found out.
+//! The lists of servers for each kind of hosts, and the lists that are still unknown.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,24 +13,24 @@ use tokio::sync::mpsc;
 
 use crate::clock;
 
-/// Lists are found out for so many kinds of hosts; beyond, for those that came last.
+/// Limit of kinds of hosts for which lists are found out; above it, only the latest kinds.
 const MOST_KINDS: usize = 16;
-/// A server that was told something else twice is not started a third time.
+/// Limit of starts for a server that was told something else than wanted.
 const MOST_TRIES: usize = 2;
 
-/// A server is to be listed.
+/// A request to list a server.
 #[derive(Debug)]
 pub struct ListJob {
     pub server: ServerName,
     /// The launch identity of the server.
     pub identity: String,
-    /// For hosts that declare this, by an instance of its own. `None`: by the instance of the gateway.
+    /// For hosts with this declaration, with a separate instance. `None`: with the gateway's instance.
     pub host: Option<Declaration>,
-    /// How the server was last spoken to.
+    /// The dialect that was last used with the server.
     pub dialect: Option<Dialect>,
 }
 
-/// The outcome of a [`ListJob`] by an instance of its own; `None`: the server could not be listed.
+/// The outcome of a [`ListJob`] with a separate instance; `None` if the server could not be listed.
 #[derive(Debug)]
 pub struct ListedFor {
     pub server: ServerName,
@@ -40,23 +40,24 @@ pub struct ListedFor {
 }
 
 pub(super) struct Kinds {
-    /// What servers are told of the hosts of this gateway.
+    /// The declarations of this gateway's hosts, which servers get.
     host_registry: Arc<HostRegistry>,
     jobs: mpsc::UnboundedSender<ListJob>,
-    /// There are many sessions: instances of the gateway are told more than each host declares.
+    /// Whether there are many sessions: then the gateway's instances get more capabilities than each host
+    /// declares.
     many: bool,
     servers: BTreeMap<ServerName, Variants>,
-    /// The kinds of hosts that are here, or were.
+    /// The kinds of hosts that are or were connected.
     wanted: Vec<Arc<Declaration>>,
-    /// The servers that are being listed; for one kind of hosts after the other.
+    /// The servers that are being listed, each for one kind of hosts at a time.
     asked: BTreeMap<ServerName, Asked>,
-    /// How often the gateway's own instance was asked for which kind.
+    /// How often the gateway's own instance was asked for each kind.
     tries: Vec<(ServerName, Declaration, usize)>,
 }
 
 struct Asked {
     host: Declaration,
-    /// By the gateway's own instance.
+    /// Whether the gateway's own instance is asked.
     own: bool,
 }
 
@@ -70,8 +71,8 @@ impl Kinds {
         Self { host_registry, jobs, many, servers, wanted, asked, tries }
     }
 
-    /// Takes what the cache has, and returns what the catalog shows of it: the list for those whom the gateway's
-    /// instance serves, if it is shared; else the list for the hosts that can do most.
+    /// Takes the cached lists, and returns the one that the catalog shows: if the gateway's instance is
+    /// shared, the list for the hosts that it serves; else the list for the hosts with the most capabilities.
     pub(super) fn remember(
         &mut self,
         server: &ServerName,
@@ -94,12 +95,12 @@ impl Kinds {
         self.tries.retain(|(name, ..)| name != server);
     }
 
-    /// What the server was told that made the offer of the catalog.
+    /// The declaration that the server had got for the catalog's offer.
     pub(super) fn told(&self, server: &ServerName) -> Declaration {
         self.servers.get(server).and_then(Variants::told).cloned().unwrap_or_default()
     }
 
-    /// The gateway's instance has listed. True: hosts may see something else now.
+    /// Notes a list of the gateway's instance. True if hosts may now see something else.
     pub(super) fn listed(
         &mut self,
         server: &ServerName,
@@ -118,7 +119,7 @@ impl Kinds {
         (Arc::new(variants.clone()), learnt || is_new)
     }
 
-    /// The gateway's instance has failed: nobody waits for it.
+    /// Notes a failure of the gateway's instance, so that nobody waits for it.
     pub(super) fn failed(&mut self, server: &ServerName) -> Option<Arc<Variants>> {
         let host = self.asked.get(server).filter(|asked| asked.own)?.host.clone();
         self.asked.remove(server);
@@ -127,7 +128,7 @@ impl Kinds {
         Some(Arc::new(variants.clone()))
     }
 
-    /// An instance of its own has listed, or could not.
+    /// Notes the outcome of a separate instance.
     pub(super) fn listed_for(&mut self, listed: ListedFor) -> Arc<Variants> {
         let ListedFor { server, host, offer, .. } = listed;
         self.asked.remove(&server);
@@ -139,7 +140,7 @@ impl Kinds {
         Arc::new(variants.clone())
     }
 
-    /// A host of this kind is here.
+    /// Notes that a host of this kind is connected.
     pub(super) fn want(&mut self, host: Arc<Declaration>) {
         self.wanted.retain(|kind| **kind != *host);
         if self.wanted.len() >= MOST_KINDS {
@@ -148,8 +149,8 @@ impl Kinds {
         self.wanted.push(host);
     }
 
-    /// Has servers listed whose list for a kind of hosts is not known: each for one kind at a time. A server that has
-    /// never listed starts without being asked. Returns those that will not be listed.
+    /// Requests listings of servers whose list for a kind of hosts is unknown, each for one kind at a time. A
+    /// server that has never listed starts without being asked. Returns those that will not be listed.
     pub(super) fn ask(
         &mut self,
         identities: &BTreeMap<ServerName, Option<String>>,
@@ -182,7 +183,7 @@ impl Kinds {
         given_up
     }
 
-    /// Counts one more try, and returns how many there were before.
+    /// Counts one more attempt, and returns the number of earlier ones.
     fn tries_of(&mut self, server: &ServerName, host: &Declaration) -> usize {
         let known = self.tries.iter_mut().find(|(name, kind, _)| name == server && kind == host);
         if let Some((.., count)) = known {
@@ -194,8 +195,9 @@ impl Kinds {
     }
 }
 
-/// Which list is found out next, so that the one for `host` becomes known; true: by the gateway's own instance. Most
-/// servers list the same for all: then the list for hosts that can do nothing tells it for every kind.
+/// The list to find out next, so that the one for `host` becomes known; true: with the gateway's own
+/// instance. Most servers list the same for all hosts. Then the list for hosts without capabilities shows it
+/// for every kind.
 fn next_list(variants: &Variants, host: Declaration, tells: &Declaration, many: bool) -> (Declaration, bool) {
     let nothing = Declaration::default();
     if !many {

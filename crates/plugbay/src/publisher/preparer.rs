@@ -1,4 +1,5 @@
-//! Makes what snapshots make when it is first needed, in a thread of its own: with many tools that takes a while.
+//! Makes the parts of snapshots that are made on first use, in a separate thread: with many tools that takes
+//! a while.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,16 +10,16 @@ use plugbay_core::{auto, catalog::Tools, surface::Snapshot};
 
 use crate::embeddings;
 
-/// Prepares one snapshot at a time, and of those that were published meanwhile only the latest.
+/// Prepares one snapshot at a time. Of those published meanwhile, only the latest is prepared.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Preparer(Arc<Mutex<Work>>);
 
 #[derive(Debug, Default)]
 struct Work {
     next: Option<Snapshot>,
-    /// Hosts that open their sessions need the processor first.
+    /// Whether preparation has begun. At first, hosts that open their sessions need the processor.
     begun: bool,
-    /// A thread is working, and will look for the next.
+    /// Whether a thread is working; it then checks for the next snapshot.
     under_way: bool,
     told: Told,
 }
@@ -31,7 +32,7 @@ struct Told {
     ambiguous: Vec<String>,
 }
 
-/// Reads the tools that nobody has needed yet and that would take longer than a moment.
+/// Reads the tools that nobody has needed yet and that take longer than a moment.
 fn read_tools(snapshot: &Snapshot) {
     let unread = snapshot.catalog.unread_tools();
     let (first, second) = unread.split_at(unread.len() / 2);
@@ -53,7 +54,7 @@ impl Preparer {
         self.go_on(&mut work);
     }
 
-    /// From now on snapshots are prepared.
+    /// Starts to prepare snapshots from now on.
     pub(crate) fn begin(&self) {
         let mut work = self.lock();
         work.begun = true;
@@ -65,7 +66,7 @@ impl Preparer {
             return;
         }
         let preparer = self.clone();
-        // Without a thread, the first request that needs something makes it.
+        // Without a thread, the first request that needs a part makes it.
         work.under_way = thread::Builder::new().spawn(move || preparer.work()).is_ok();
     }
 
@@ -91,7 +92,7 @@ impl Preparer {
         next
     }
 
-    /// Makes the names, and warns of those that are new and not as the user may expect them.
+    /// Makes the names, and warns of new ones that the user may not expect.
     fn warn(&self, snapshot: &Snapshot) {
         let names = &**snapshot.names;
         let now = Told {

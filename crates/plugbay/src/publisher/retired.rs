@@ -1,21 +1,22 @@
-//! Snapshots that were replaced, kept until nobody looks at them.
+//! Replaced snapshots, kept until nobody uses them.
 
 use std::time::Duration;
 
 use plugbay_core::surface::Snapshot;
 use tokio::time::{Instant, sleep_until};
 
-/// How long after a change the snapshots before it are first looked at; then after twice that time, and so on.
+/// The first check of replaced snapshots comes this long after a change, the next ones after twice the time
+/// each.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest time between two looks: a host that does nothing may keep a snapshot for hours.
+/// Longest time between two checks: an idle host may keep a snapshot for hours.
 const LAST: Duration = Duration::from_secs(60);
 
-/// Snapshots that hosts may still look at. The last owner frees a snapshot, which takes the longer, the longer its lists are: that
-/// must not be the event loop.
+/// Snapshots that hosts may still use. The last owner frees a snapshot. With long lists that takes time, so
+/// it must not be the event loop.
 #[derive(Debug)]
 pub(super) struct Retired {
     snapshots: Vec<Snapshot>,
-    /// When they are looked at next, and how long after the last look that is.
+    /// The time of the next check, and its distance from the previous one.
     look: (Instant, Duration),
 }
 
@@ -31,7 +32,7 @@ impl Retired {
         self.look = (Instant::now() + FIRST, FIRST);
     }
 
-    /// Waits until snapshots are to be looked at; for ever if there are none.
+    /// Waits for the next check; for ever if there are no snapshots.
     pub(super) async fn due(&self) {
         if self.snapshots.is_empty() {
             std::future::pending::<()>().await;
@@ -39,7 +40,7 @@ impl Retired {
         sleep_until(self.look.0).await;
     }
 
-    /// Frees those that nobody else has.
+    /// Frees the snapshots that nobody else uses.
     pub(super) fn free_unused(&mut self) {
         self.snapshots.retain(Snapshot::is_shared);
         let pause = (self.look.1 * 2).min(LAST);

@@ -20,8 +20,8 @@ pub const COMMAND: &str = "__sample";
 pub const BROKEN: &str = "broken";
 const CRASHED: u8 = 3;
 
-/// Runs the sample called `name` until its input ends. It sleeps for `pause` milliseconds first, as
-/// programs do that start an interpreter or connect to a service.
+/// Runs the sample called `name` until its input ends. It first sleeps for `pause` milliseconds, like
+/// programs that start an interpreter or connect to a service.
 pub fn main(name: &str, pause: Option<u64>) -> ExitCode {
     thread::sleep(Duration::from_millis(pause.unwrap_or(0)));
     let servers = servers();

@@ -1,4 +1,4 @@
-//! An MCP server of tools on lines of JSON, in either era: synchronous, one request at a time.
+//! An MCP server over lines of JSON, in either era: synchronous, one request at a time.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::tool::{Row, Tool};
 
-/// How long one step of a tool takes that reports progress.
+/// The duration of one step of a tool that reports progress.
 const STEP: Duration = Duration::from_millis(60);
 
 /// A sample as the data file describes it.
@@ -44,7 +44,7 @@ impl Server {
         crash(self.crash.as_ref())?;
         for line in input.lines() {
             for (index, message) in self.answer(name, &line?)?.iter().enumerate() {
-                // All but the last are progress, one for each step.
+                // All messages but the last are progress, one for each step.
                 thread::sleep(if index > 0 { STEP } else { Duration::ZERO });
                 output.write_all(&[message, &b"\n"[..]].concat())?;
                 output.flush()?;
@@ -123,7 +123,7 @@ fn response(id: &Value, result: Result<Value, Fault>) -> Bytes {
 mod tests {
     use super::{super::servers, *};
 
-    /// The first message by which a sample answers a request contains `expected`.
+    /// Checks that the sample's first message for a request contains `expected`.
     fn check(server: &str, method: &str, params: &Value, expected: &str) {
         let request = json!({ "id": 1, "method": method, "params": params }).to_string();
         let answer = &servers()[server].answer(server, &request).unwrap()[0];

@@ -1,4 +1,4 @@
-//! A tool that answers from a table: the rows that fit the arguments, each put into a template.
+//! A tool that answers from a table: each row that matches the arguments is put into a template.
 
 use std::collections::HashMap;
 
@@ -20,17 +20,17 @@ pub(super) struct Tool {
     properties: Row,
     #[serde(default)]
     required: Vec<String>,
-    /// It is not read-only.
+    /// Whether it is not read-only.
     #[serde(default)]
     changes: bool,
-    /// The table that it reads; a tool without one fills its answer from the arguments alone.
+    /// The table that it reads; without one the answer is made from the arguments alone.
     table: Option<String>,
     /// A line of the answer: `{field}` is a field of the row, or an argument.
     #[serde(default)]
     answer: String,
-    /// The answer if no row fits. Without it, that is an error.
+    /// The answer if no row matches. Without it, that is an error.
     empty: Option<String>,
-    /// The error if no row fits.
+    /// The error if no row matches.
     missing: Option<String>,
     /// How many times it reports progress.
     #[serde(default)]
@@ -54,7 +54,7 @@ impl Tool {
         })
     }
 
-    /// The progress notifications of a call whose client sent a token for them.
+    /// The progress notifications of a call whose client has sent a progress token.
     pub(super) fn progress(&self, token: &Value) -> Vec<Bytes> {
         let steps = if token.is_null() { 0 } else { self.steps };
         let notification = |step| {
@@ -64,7 +64,7 @@ impl Tool {
         (1..=steps).map(notification).collect()
     }
 
-    /// The result of a call. Wrong arguments are an error that a model can read.
+    /// The result of a call. Wrong arguments give an error that a model can read.
     pub(super) fn call(&self, arguments: &Value, tables: &HashMap<String, Vec<Row>>) -> Value {
         let none = Row::new();
         let outcome = match arguments {
@@ -119,8 +119,8 @@ impl Tool {
     }
 }
 
-/// Whether a row has what the arguments name. `query` is words of the whole row; an argument that the
-/// row has no field for, such as an order, does not matter.
+/// Whether a row matches the arguments. The words of `query` may be anywhere in the row. An argument without
+/// a field in the row, such as an order, is ignored.
 fn fits(row: &Row, arguments: &Row) -> bool {
     arguments.iter().all(|(key, wanted)| match row.get(key).or_else(|| row.get(&format!("{key}s"))) {
         _ if key == "query" => {

@@ -7,11 +7,11 @@ use std::{
 
 use plugbay_upstream::process::is_inherited;
 
-/// The environment variables of this process by name. Values are kept of those only that hold no secrets.
+/// The environment variables of this process by name. Values are kept only of those that hold no secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {
     pub names: BTreeSet<String>,
-    /// Those that every server gets.
+    /// The variables that every server inherits.
     pub inherited: BTreeSet<String>,
     plain: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! The environment variables of a process, as data that cannot be printed.
+//! The environment variables of a process, in a type that cannot be printed.
 
 use std::{
     collections::BTreeMap,
@@ -55,7 +55,7 @@ impl fmt::Debug for ProcessVariables {
     }
 }
 
-/// A name or a value on the wire: text, or bytes that are none.
+/// A name or a value on the wire: text, or bytes that are not text.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Word {

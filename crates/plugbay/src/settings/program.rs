@@ -1,4 +1,4 @@
-//! The file of this program, as it was when the process started: an update may replace it while the process runs.
+//! The file of this program at the start of the process: an update may replace it while the process runs.
 
 use std::{
     env, fs, io,
@@ -7,7 +7,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-/// Leads to the file that this process runs, also if its name is gone.
+/// A link to the file that this process runs, even if its name is gone.
 const RUNNING: &str = "/proc/self/exe";
 
 static NOTED: OnceLock<Option<Noted>> = OnceLock::new();
@@ -32,7 +32,7 @@ pub fn program() -> io::Result<PathBuf> {
     }
 }
 
-/// The moment at which this program was built, in nanoseconds since 1970. Tests set it to act as another build.
+/// When this program was built, in nanoseconds since 1970. Tests set it to simulate another build.
 pub fn built() -> u64 {
     let set = env::var("PLUGBAY_BUILT").ok().and_then(|text| text.parse().ok());
     set.or_else(|| noted().map(|noted| noted.modified)).unwrap_or_default()

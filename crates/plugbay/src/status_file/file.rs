@@ -1,6 +1,7 @@
-//! One status file on disk: it is replaced as a whole, and locked for as long as its gateway lives.
+//! One status file on disk: it is replaced as a whole, and locked as long as its gateway lives.
 //!
-//! A file that can be locked was left behind, whatever ended its gateway and whichever process has its pid now.
+//! A file that can be locked was left behind, however its gateway ended and whichever process has its pid
+//! now.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -15,26 +16,26 @@ use super::GatewayStatus;
 use crate::files::{self, own};
 
 const EXTENSION: &str = "json";
-/// More than the status of any gateway needs.
+/// Size limit: more than the status of any gateway needs.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// Removed when it is dropped.
+/// A status file, removed on drop.
 #[derive(Debug)]
 pub(super) struct StatusFile {
     path: PathBuf,
-    /// The file as it was last written, locked.
+    /// The file as last written, locked.
     file: Option<File>,
 }
 
 impl StatusFile {
-    /// Nothing is written yet.
+    /// A file that is not written yet.
     pub(super) fn new(folder: &Path) -> Self {
         // No other process ever has the same name.
         let moment = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         Self { path: folder.join(format!("{}-{moment}.{EXTENSION}", process::id())), file: None }
     }
 
-    /// After a write that fails there is no file, rather than one that is out of date.
+    /// Writes the status. If that fails, the file is removed, because an outdated one would be worse.
     pub(super) fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
             read(files::folder_of(&self.path))?; // which also removes files that others left behind
@@ -105,7 +106,7 @@ pub fn left_behind(folder: &Path) -> Vec<PathBuf> {
 fn text_if_alive(path: &Path) -> io::Result<Option<Vec<u8>>> {
     loop {
         let file = own::open(path)?;
-        // Shared, so that two readers do not take each other for the gateway.
+        // A shared lock, so that two readers do not mistake each other for the gateway.
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(read(root.path()).unwrap(), [Ok(gateway(3))]);
     }
 
-    /// One writes while others read: the file is always there.
+    /// One process writes while others read, and the file always exists.
     #[test]
     fn a_status_file_in_use_is_never_taken_for_one_left_behind() {
         let root = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ fn demo_as_json_holds_the_same() {
     assert!(times[1] > 0.0 && (times[1] - times[0]).max(0.0) - times[2] < 0.002, "{median}");
 }
 
-/// On a busy machine a single run tells little.
+/// On a busy machine a single run proves little.
 #[test]
 fn the_second_start_lists_sooner_than_the_first() {
     let listed = |json: &Value, start: &str| json[start]["listed_ms"].as_f64().expect("a number");

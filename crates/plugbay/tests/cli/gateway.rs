@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::Harness;
 
-/// Ends with its input, when it is dropped.
+/// A running gateway; it ends with its input, on drop.
 pub struct Gateway<'a> {
     harness: &'a Harness,
     child: Child,
@@ -21,7 +21,7 @@ impl<'a> Gateway<'a> {
         Self { harness, child: command.spawn().expect("plugbay serves") }
     }
 
-    /// Waits until `plugbay status` shows this gateway so.
+    /// Waits until `plugbay status` shows this gateway in the wanted state.
     #[track_caller]
     pub fn await_status(&self, fits: impl Fn(&Value) -> bool) {
         wait_until("a status of the gateway", DEADLINE, || {

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and `plugbay` in it.
+//! A separate folder for each test, with `plugbay` in it.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ pub struct Harness {
     folder: tempfile::TempDir,
 }
 
-/// What a command printed and how it ended.
+/// The output of a command, and its exit code.
 #[derive(Debug)]
 pub struct Run {
     pub code: Option<i32>,
@@ -25,13 +25,13 @@ pub struct Run {
 }
 
 impl Harness {
-    /// No configuration yet.
+    /// A harness without a configuration.
     pub fn empty() -> Self {
-        // A path of one length on every machine: messages with it break at the same word.
+        // The path has the same length on every machine, so that messages wrap at the same word.
         Self { folder: tempfile::tempdir_in("/tmp").expect("a folder") }
     }
 
-    /// The user's configuration names these servers.
+    /// A harness whose user configuration has these servers.
     pub fn with(servers: &Value) -> Self {
         let harness = Self::empty();
         harness.configure(&json!({ "mcpServers": servers }).to_string());
@@ -77,12 +77,13 @@ impl Harness {
         Run::of(child.wait_with_output().expect("plugbay ends"))
     }
 
-    /// Waits until every process of this harness has ended: the guard goes last, a moment after the program it watched.
+    /// Waits until every process of this harness has ended. The guard is last: it ends just after the program
+    /// it watched.
     pub fn wait_for_processes(&self) {
         wait_until("all processes to end", DEADLINE, || self.processes().is_empty().then_some(()));
     }
 
-    /// The command lines of all processes that were started in this harness, or below it.
+    /// The command lines of all processes started in this harness, with their descendants.
     fn processes(&self) -> Vec<String> {
         let mark = self.path().to_string_lossy().into_owned();
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -103,7 +104,7 @@ impl Run {
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// It ended so, and printed nothing but this.
+    /// Expects this exit code, and exactly this output.
     #[track_caller]
     pub fn check(&self, code: i32, out: &str, err: &str) {
         assert_eq!((self.code, self.out.as_str(), self.err.as_str()), (Some(code), out, err));
@@ -119,7 +120,7 @@ pub fn program() -> &'static str {
     env!("CARGO_BIN_EXE_plugbay")
 }
 
-/// Where `plugbay` itself is found first.
+/// A search path on which `plugbay` itself comes first.
 fn search_path() -> OsString {
     let own = Path::new(program()).parent().map(Path::to_owned);
     let others = env::var_os("PATH").unwrap_or_default();

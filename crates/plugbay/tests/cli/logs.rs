@@ -16,7 +16,7 @@ use crate::{
     harness::{Harness, sample},
 };
 
-/// A command that goes on until it is killed, and the lines that it prints.
+/// A command that runs until it is killed, and the lines that it prints.
 struct Following {
     child: Child,
     lines: Receiver<String>,
@@ -32,7 +32,7 @@ impl Following {
         Self { child, lines }
     }
 
-    /// Reads lines until one fits.
+    /// Reads lines until one matches.
     #[track_caller]
     fn await_line(&self, fits: impl Fn(&str) -> bool) -> String {
         loop {

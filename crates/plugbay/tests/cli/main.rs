@@ -1,4 +1,4 @@
-//! The commands as people type them, on the samples that live in the binary.
+//! The commands as people type them, with the samples in the binary.
 
 mod add;
 mod approve;

@@ -35,7 +35,7 @@ fn read_only_tools_are_allowed_and_the_rest_asked_about() {
     assert!(command.ends_with("plugbay permissions --hook --name plugbay --allow-reading"), "{command}");
 }
 
-/// What the hook says of a call of one of our tools.
+/// The hook's decision about a call of one of our tools.
 fn decision(harness: &Harness, tool: &str, input: &Value) -> String {
     decision_in(harness, "", tool, input)
 }

@@ -1,4 +1,4 @@
-//! Secrets of the configuration, which no command prints.
+//! Secrets in the configuration, which no command may print.
 
 use std::{
     fs,
@@ -54,7 +54,7 @@ fn the_excerpt_of_a_file_holds_no_token_and_shows_the_host_of_an_address() {
     assert!(run.err.contains("KEY: \"${UNSET_KEY}\""), "{}", run.err);
 }
 
-/// Repeats the whole request in its answer, as careless servers do.
+/// An endpoint that repeats the whole request in its answer, as careless servers do.
 fn telling(status: u16) -> Endpoint {
     Endpoint::answering(move |asked| {
         let headers: Vec<String> = asked.headers.iter().map(|(_, value)| value.clone()).collect();

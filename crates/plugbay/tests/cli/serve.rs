@@ -1,4 +1,4 @@
-//! What surrounds `plugbay serve`, and the commands that need no server.
+//! The surroundings of `plugbay serve`, and commands that need no server.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -39,7 +39,7 @@ fn a_signal_right_after_the_address_ends_serve_in_order() {
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let said = lines.by_ref().map_while(Result::ok).find(|line| line.contains("serving MCP at"));
     let killed = Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
-    // The rest is read, so that the gateway can write it.
+    // The rest is read so that the gateway is not blocked.
     lines.for_each(drop);
     assert!(said.is_some() && killed.success());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));

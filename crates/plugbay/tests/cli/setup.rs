@@ -221,7 +221,7 @@ fn setup_on_a_machine_without_hosts_names_the_remedy() {
 #[test]
 fn a_host_whose_plugbay_does_not_answer_gets_its_files_back() {
     let home = Home::new();
-    // A gateway that was configured with a program of this name that ends at once.
+    // A gateway with a program of this name that ends at once.
     home.put("bin/plugbay", "#!/bin/sh\nexit 7\n");
     fs::set_permissions(home.path("bin/plugbay"), fs::Permissions::from_mode(0o755)).unwrap();
     let own = format!(

@@ -1,6 +1,7 @@
-//! Compares everything that a command prints with a file in `snapshots`, in 80 columns.
+//! Compares all output of a command with a file in `snapshots`, in 80 columns.
 //!
-//! `INSTA_UPDATE=always cargo test -p plugbay --test cli` writes the files anew; read the diff before you commit it.
+//! `INSTA_UPDATE=always cargo test -p plugbay --test cli` rewrites the files; read the diff before you commit
+//! it.
 
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub fn snapshot(harness: &Harness, name: &str, arguments: &[&str]) {
     snapshot_with(harness, name, arguments, str::to_owned);
 }
 
-/// The same, for output of which a part changes from run to run in a way that only its command knows.
+/// The same for output that partly differs between runs; `settle` replaces those parts.
 #[track_caller]
 pub fn snapshot_with(harness: &Harness, name: &str, arguments: &[&str], settle: impl Fn(&str) -> String) {
     let mut command = harness.command(arguments);
@@ -53,7 +54,7 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
 }
 
-/// The text without paths, times, process ids and versions, and with lines that come in any order sorted.
+/// The text without paths, times, process ids and versions; lines whose order varies are sorted.
 fn stable(harness: &Harness, arguments: &[&str], text: &str) -> String {
     let home = harness.path().to_string_lossy().into_owned();
     let text = text.replace(&home, "[home]").replace(program(), "[plugbay]");
@@ -75,12 +76,13 @@ fn stable(harness: &Harness, arguments: &[&str], text: &str) -> String {
     sorted.join("\n") + "\n"
 }
 
-/// A line about a server that has started or failed: they come as the machine will.
+/// Whether a line says that a server has started or failed: such lines come in any order.
 fn is_start_line(line: &str) -> bool {
     line.starts_with("✓ ") || line.starts_with("✗ ")
 }
 
-/// `340 ms` → `[time]`, `gateway 4711` → `gateway [pid]`, and `"…_ms": 1.5` and `"pid": 4711` in JSON.
+/// Replaces numbers: `340 ms` → `[time]`, `gateway 4711` → `gateway [pid]`, and in JSON `"…_ms": 1.5` and
+/// `"pid": 4711`.
 fn without_numbers(line: &str) -> String {
     const UNITS: [&str; 6] = ["µs", "ms", "s", "min", "h", "days"];
     let is_number =
@@ -108,7 +110,7 @@ fn without_numbers(line: &str) -> String {
     stable.join(" ")
 }
 
-/// The name of a temporary folder.
+/// Replaces the name of a temporary folder.
 fn without_random(line: &str) -> String {
     const MARK: &str = "[home]/plugbay-";
     match line.split_once(MARK) {

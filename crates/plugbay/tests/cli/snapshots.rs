@@ -1,4 +1,4 @@
-//! What every command prints, in success and failure, as text in 80 columns and as JSON.
+//! The output of every command, in success and failure, as text in 80 columns and as JSON.
 
 use std::{fs, path::PathBuf};
 
@@ -11,7 +11,7 @@ use crate::{
     snapshot::{snapshot, snapshot_with, snapshots},
 };
 
-/// A sample by a name that is the same on every machine.
+/// A sample, started by a name that is the same on every machine.
 fn sample(name: &str) -> Value {
     json!({ "command": "plugbay", "args": ["__sample", name] })
 }
@@ -161,7 +161,7 @@ fn status_and_logs() {
     snapshot(&harness, "status-json", &["status", "--json"]);
 }
 
-/// The column of process ids in the table of servers.
+/// Replaces the column of process ids in the table of servers.
 fn without_pids(text: &str) -> String {
     let line = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [name, "ready", tools, pid, ref rest @ ..] if pid.parse::<u32>().is_ok() => {
@@ -198,7 +198,7 @@ fn claude_code() {
 #[test]
 fn demo() {
     snapshot_with(&Harness::empty(), "demo", &["demo"], |text| {
-        // Columns are as wide as their times, and servers start as the machine will.
+        // The width of columns depends on the times, and servers start in any order.
         let squeezed = text.lines().map(|line| {
             let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{}{words}", if line.starts_with(' ') { "  " } else { "" })

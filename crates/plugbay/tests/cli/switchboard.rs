@@ -1,4 +1,4 @@
-//! A project that was set up for Switchboard, taken as it is.
+//! A project that was set up for Switchboard, used unchanged.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Harness, program};
 
-/// What `switchboard init` leaves behind: a configuration, and a folder for each server.
+/// A project as `switchboard init` leaves it: a configuration, and a folder for each server.
 fn harness() -> Harness {
     let harness = Harness::empty();
     let config = json!({
@@ -19,7 +19,7 @@ fn harness() -> Harness {
     fs::write(harness.path().join("switchboard.config.json"), config.to_string()).unwrap();
     let command = json!({ "cmd": program(), "args": ["__sample", "notes"], "env": { "LEVEL": "1" } });
     server(&harness, "notes", &command);
-    // A program beside its description: servers run in their own folders.
+    // A program beside its description, because servers run in their own folders.
     server(&harness, "calc", &json!({ "cmd": "./run" }));
     let run = harness.path().join(".switchboard/mcps/calc/run");
     write_program(&run, &format!("#!/bin/sh\nexec '{}' __sample calc\n", program()));

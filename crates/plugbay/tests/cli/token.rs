@@ -1,4 +1,4 @@
-//! `plugbay token`: what it prints, and what it stores.
+//! `plugbay token`: its output, and the stored data.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! A sentence, a real client, a real server: only the model is ours, behind an endpoint of chat completions.
+//! Natural language, with a real client and a real server. Only the model is ours, behind a chat completions
+//! endpoint.
 
 use plugbay_testkit::{Endpoint, Play, Workspace};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::{
     world::{World, call},
 };
 
-/// The model remembers somebody, looks whether it did, and says so.
+/// The model stores an entity, checks that it is there, and says so.
 pub(crate) fn check_agent(client: Client, era: Era) {
     let Some(installed) = usable(client) else { return };
     let workspace = Workspace::new();

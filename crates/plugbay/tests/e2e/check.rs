@@ -1,4 +1,4 @@
-//! The comparison: each server asked directly, then all of them through one gateway.
+//! The comparison: each server called directly, then all of them through one gateway.
 
 use plugbay_testkit::Workspace;
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ use crate::{
     world::{CONDITIONAL, Call, Server, World, call},
 };
 
-/// How the client reaches the gateway, and the gateway its servers.
+/// The transports between the client and the gateway, and between the gateway and its servers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Route {
     pub(crate) host: Transport,
     pub(crate) servers: Transport,
 }
 
-/// Runs the client in the given era against everything; results and definitions must be equal.
+/// Runs the client in the given era against all servers; results and definitions must be equal.
 pub(crate) fn check(client: Client, era: Era, route: Route) {
     let Some(installed) = usable(client) else { return };
     let workspace = Workspace::new();
@@ -39,7 +39,8 @@ pub(crate) fn check(client: Client, era: Era, route: Route) {
 
     let mut results = through.results.iter();
     for (server, direct) in servers.iter().zip(&direct) {
-        // Between eras a result gains or loses what only one of them has; within one it must not.
+        // Between eras a result may gain or lose members that only one of them has; within one era it must
+        // not.
         let bridged = era != server.era || direct.era != server.era;
         for (call, expected) in server.calls.iter().zip(&direct.results) {
             let got = results.next().expect("a result for each call");
@@ -63,7 +64,7 @@ pub(crate) fn check(client: Client, era: Era, route: Route) {
     }
 }
 
-/// The clients and the servers without a gateway: what they make of each other is what `check` expects.
+/// Runs the clients and the servers without a gateway. `check` relies on what they make of each other.
 pub(crate) fn check_peers(client: Client, era: Era) {
     let Some(installed) = usable(client) else { return };
     let workspace = Workspace::new();
@@ -79,7 +80,7 @@ pub(crate) fn check_peers(client: Client, era: Era) {
     }
 }
 
-/// A tool that comes into being while the gateway runs is listed soon, without being asked for.
+/// A tool that is added while the gateway runs is listed soon, without being asked for.
 pub(crate) fn check_growth(client: Client, era: Era, host: Transport) {
     let Some(installed) = usable(client) else { return };
     let workspace = Workspace::new();
@@ -93,7 +94,7 @@ pub(crate) fn check_growth(client: Client, era: Era, host: Transport) {
     gateway.close();
 }
 
-/// What is installed, if this client can run with it.
+/// The installation, if this client can run with it.
 pub(crate) fn usable(client: Client) -> Option<&'static Installed> {
     let installed = installed()?;
     if client == Client::Inspector && installed.newer_node().is_none() {
@@ -103,8 +104,8 @@ pub(crate) fn usable(client: Client) -> Option<&'static Installed> {
     Some(installed)
 }
 
-/// The inspector needs a process for each call, and over stdio each starts every server: one call of two
-/// servers will do.
+/// The servers for a client. The inspector needs a process for each call, and over stdio each process starts
+/// every server, so it makes one call to two servers.
 fn suited(servers: &[Server], client: Client) -> Vec<Server> {
     let mut servers = servers.to_vec();
     if client == Client::Inspector {
@@ -120,7 +121,7 @@ pub(crate) fn only(servers: &[Server], name: &str) -> Vec<Server> {
     servers.iter().filter(|server| server.name == name).cloned().collect()
 }
 
-/// In the wanted era, or the one that the server has.
+/// Uses the wanted era, or the one that the server has.
 fn ask_directly(
     client: Client,
     workspace: &Workspace,
@@ -142,7 +143,8 @@ fn ask_through_gateway(
 ) -> Seen {
     let gateway = Gateway::new(host, workspace, servers);
     if client == Client::Inspector && host == Transport::Stdio {
-        // It lists once and leaves, and the gateway with it; a server that starts slowly is met beforehand.
+        // It lists once and leaves, and the gateway ends with it. So servers that start slowly are started
+        // beforehand.
         Gateway::meet(workspace);
     }
     let calls: Vec<Call> = servers.iter().flat_map(exposed_calls).collect();
@@ -159,8 +161,8 @@ fn exposed(server: &Server, tool: &str) -> String {
     format!("{}__{tool}", server.name)
 }
 
-/// The steps that both runs have heard of: all, but with the TypeScript SDKs. They stop listening with the
-/// result and so miss steps that arrive in one piece with it, through a gateway or not.
+/// The progress that both runs must have received: all of it, except with the TypeScript SDKs. They stop
+/// listening when the result comes, so they miss notifications in the same piece, with or without a gateway.
 fn common_progress<'a>(client: Client, one: &'a Value, two: &'a Value) -> (&'a [Value], &'a [Value]) {
     let steps = |result: &'a Value| result["progress"].as_array().map_or(&[][..], Vec::as_slice);
     let (one, two) = (steps(one), steps(two));
@@ -169,7 +171,7 @@ fn common_progress<'a>(client: Client, one: &'a Value, two: &'a Value) -> (&'a [
     (&one[..one.len().min(common)], &two[..two.len().min(common)])
 }
 
-/// A result as it can be compared: without what only one era has, where two eras met.
+/// A comparable result: if two eras met, without members that only one of them has.
 fn comparable(result: &Value, bridged: bool) -> Value {
     let mut result = result.clone();
     if let Some(outer) = result.as_object_mut() {
@@ -182,7 +184,7 @@ fn comparable(result: &Value, bridged: bool) -> Value {
     result
 }
 
-/// Likewise a definition: `execution` belongs to the last legacy version only.
+/// The same for a definition: only the last legacy version has `execution`.
 fn comparable_tool(tool: &Value, bridged: bool) -> Value {
     let mut tool = tool.clone();
     if let (true, Some(inner)) = (bridged, tool.as_object_mut()) {

@@ -17,7 +17,7 @@ use crate::{
     world::Call,
 };
 
-/// A whole conversation with cold interpreters, on a machine at ten times its load.
+/// Time limit for a whole conversation with cold interpreters, on a machine at ten times its load.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,21 +36,21 @@ pub(crate) enum Era {
     Modern,
 }
 
-/// What a client has seen.
+/// The results that a client has got.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Seen {
     pub(crate) era: Era,
     pub(crate) tools: Vec<Value>,
     /// `{"result": …}` or `{"error": …}` for each call, and from the SDKs `"progress": […]`.
     pub(crate) results: Vec<Value>,
-    /// What it was asked to look at besides tools.
+    /// The resources and other items that it was asked to read.
     #[serde(default, rename = "looked")]
     pub(crate) resources: Value,
 }
 
 impl Client {
-    /// Runs the client against the program or the address of `entry`; every call's tool must have been
-    /// listed, and `afterwards` must be listed when all calls are made.
+    /// Runs the client against the program or the address of `entry`. Every called tool must have been
+    /// listed, and `afterwards` must be listed after all calls.
     pub(crate) fn run(
         self,
         workspace: &Workspace,
@@ -69,7 +69,7 @@ impl Client {
         self.follow(workspace, installed, &plan)
     }
 
-    /// Looks at resources, prompts and completions: `wanted` tells at which.
+    /// Reads resources, prompts and completions; `wanted` names them.
     pub(crate) fn look(
         self,
         workspace: &Workspace,
@@ -83,7 +83,7 @@ impl Client {
         self.follow(workspace, installed, &plan)
     }
 
-    /// Calls a tool and looks after its task.
+    /// Calls a tool and polls its task.
     pub(crate) fn look_after(
         workspace: &Workspace,
         installed: &Installed,
@@ -95,7 +95,7 @@ impl Client {
         printed(&script(workspace, installed, "node", "task-client.mjs", &plan))
     }
 
-    /// Has a client of the skills extension read all skills, and get those that are `wanted`.
+    /// Makes a client of the skills extension read all skills, and get the `wanted` ones.
     pub(crate) fn read_skills(
         workspace: &Workspace,
         installed: &Installed,
@@ -118,7 +118,7 @@ impl Client {
     }
 }
 
-/// Gives a plan to one of our scripts, and what that prints back.
+/// Passes a plan to one of our scripts; returns the script's output.
 fn script(workspace: &Workspace, installed: &Installed, program: &str, name: &str, plan: &Value) -> String {
     let file = scratch(workspace, "plan");
     fs::write(&file, plan.to_string()).expect("plan");
@@ -144,7 +144,7 @@ fn plan(workspace: &Workspace, client: Client, era: Era, entry: &Value, calls: &
     })
 }
 
-/// The inspector's command line does one thing a run, so it is run once per call.
+/// Runs the inspector's command line once per call, because it does one thing per run.
 fn inspect(workspace: &Workspace, installed: &Installed, era: Era, entry: &Value, calls: &[Call]) -> Seen {
     let node = installed.newer_node().expect("checked before");
     let file = scratch(workspace, "inspector");
@@ -178,7 +178,7 @@ fn inspect(workspace: &Workspace, installed: &Installed, era: Era, entry: &Value
     Seen { era, tools, results, resources: Value::Null }
 }
 
-/// The workspace's, under what the entry itself sets.
+/// The workspace's environment, overridden by the variables of the entry.
 fn environment(workspace: &Workspace, entry: &Value) -> Value {
     let mut all: serde_json::Map<String, Value> =
         workspace.environment().into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
@@ -186,7 +186,7 @@ fn environment(workspace: &Workspace, entry: &Value) -> Value {
     all.into()
 }
 
-/// Runs to the end, with the output in files so that nothing can block, and returns stdout.
+/// Runs a command to its end and returns stdout. The output goes to files, so that nothing can block.
 fn run(workspace: &Workspace, command: &mut Command) -> String {
     let (out, err) = (scratch(workspace, "stdout"), scratch(workspace, "stderr"));
     command
@@ -199,7 +199,7 @@ fn run(workspace: &Workspace, command: &mut Command) -> String {
         wait_until(&format!("{command:?} (its words: {err})"), PATIENCE, || child.try_wait().expect("wait"));
     let read = |file: &str| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
     let output = read(&out);
-    // The inspector exits with a code of its own when a tool says `isError`.
+    // The inspector exits with its own code if a tool reports `isError`.
     assert!(status.success() || !output.is_empty(), "{command:?}: {status}\n{output}\n{}", read(&err));
     output
 }

@@ -1,4 +1,4 @@
-//! Search mode with real servers and a real client: what `execute_tool` brings is what a direct call does.
+//! Search mode with real servers and a real client: `execute_tool` gives the same results as direct calls.
 
 use plugbay_testkit::Workspace;
 use serde_json::json;
@@ -40,7 +40,7 @@ pub(crate) fn check_finding(client: Client, era: Era) {
     for (number, inner) in server.calls.iter().enumerate() {
         let (got, expected) = (&through.results[number + 2]["result"], &direct.results[number]["result"]);
         if inner.arguments["a"].is_string() {
-            // What cannot be meant is not sent at all.
+            // An argument without a plausible meaning is not sent at all.
             let words = got["content"][0]["text"].as_str().unwrap_or_default();
             assert!(got["isError"] == true && words.starts_with("`a` does not fit"), "{got}");
             continue;

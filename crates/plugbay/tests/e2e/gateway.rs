@@ -1,4 +1,4 @@
-//! The gateway as a client reaches it: a program to start, or an address.
+//! The gateway as a client reaches it: a program to start, or a URL.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ pub(crate) enum Transport {
 
 /// A gateway in front of some servers.
 pub(crate) struct Gateway {
-    /// What a client would write to reach it.
+    /// The entry that a client would use to reach it.
     pub(crate) entry: Value,
     running: Option<Running>,
 }
@@ -37,14 +37,14 @@ impl Gateway {
         Self { entry: entry(workspace), running: None }
     }
 
-    /// Meets every server beforehand, for a client that lists once and leaves.
+    /// Starts every server beforehand, for a client that lists once and leaves.
     pub(crate) fn meet(workspace: &Workspace) {
         let mut list = Command::new(gateway_path(env!("CARGO_BIN_EXE_plugbay")));
         list.args(["list", "--config"]).arg(workspace.config_path()).envs(workspace.environment());
         assert!(list.output().expect("plugbay list").status.success(), "plugbay list");
     }
 
-    /// Ends it as a service manager would.
+    /// Ends it in the way of a service manager.
     pub(crate) fn close(self) {
         if let Some(mut running) = self.running {
             running.terminate();
@@ -57,7 +57,7 @@ fn entry(workspace: &Workspace) -> Value {
     json!({"command": gateway, "args": ["serve", "--no-daemon", "--config", workspace.config_path()]})
 }
 
-/// `plugbay serve --http` on a port of its own choice, which it says on stderr.
+/// Starts `plugbay serve --http` on a free port, which it reports on stderr.
 fn serve(workspace: &Workspace) -> Gateway {
     let mut command = workspace.command(&gateway_path(env!("CARGO_BIN_EXE_plugbay")));
     command.args(["--http", "127.0.0.1:0"]);
@@ -71,7 +71,7 @@ fn serve(workspace: &Workspace) -> Gateway {
     Gateway { entry: json!({"type": "http", "url": format!("http://{address}/mcp")}), running: Some(running) }
 }
 
-/// The first `127.0.0.1:PORT` that is followed by something: the port may be half written.
+/// The first `127.0.0.1:PORT` that is followed by something: otherwise the port may be incomplete.
 fn address(said: &str) -> Option<String> {
     said.match_indices("127.0.0.1:").find_map(|(start, host)| {
         let rest = &said[start + host.len()..];

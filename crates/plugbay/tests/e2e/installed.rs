@@ -1,4 +1,4 @@
-//! Where the pinned programs are that `tests-e2e/setup.sh` has installed. Tests install nothing.
+//! The pinned programs that `tests-e2e/setup.sh` has installed. Tests install nothing.
 
 use std::{
     env,
@@ -8,25 +8,25 @@ use std::{
     sync::OnceLock,
 };
 
-/// `off` skips these tests; with `required` none of them may skip itself.
+/// `off` skips these tests; with `required` a missing program makes them fail.
 const E2E: &str = "PLUGBAY_E2E";
 
-/// What makes `setup.sh` check only, and the scripts that call it.
+/// The variable that makes `setup.sh`, and the scripts that call it, check without installing.
 pub(crate) const INSTALL_NOTHING: (&str, &str) = ("PLUGBAY_E2E_INSTALL", "never");
 
-/// The exit code of `setup.sh` when something is not installed.
+/// The exit code of `setup.sh` if something is not installed.
 pub(crate) const NOT_INSTALLED: i32 = 3;
 
-/// The oldest node that the inspector runs on.
+/// The oldest version of node on which the inspector runs.
 const NEWER_NODE: (u32, u32) = (22, 19);
 
-/// The folder of `setup.sh`, with everything in it that most tests need.
+/// The folder of `setup.sh`, if it has everything that most tests need.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) folder: PathBuf,
 }
 
-/// Looks once per process. `None`: the test is skipped, and stderr says why.
+/// Checks once per process. `None`: the test is skipped, and stderr says why.
 pub(crate) fn installed() -> Option<&'static Installed> {
     static INSTALLED: OnceLock<Result<Installed, String>> = OnceLock::new();
     match INSTALLED.get_or_init(find) {
@@ -38,24 +38,25 @@ pub(crate) fn installed() -> Option<&'static Installed> {
     }
 }
 
-/// Says that a test is skipped, past the test harness, which would hide it. Fails the test if it is required.
+/// Reports a skipped test directly on stderr, because the test harness would hide it. Fails the test if it is
+/// required.
 pub(crate) fn skipped(reason: &str) {
     assert!(!is("required"), "skipped, but {E2E} is \"required\": {reason}");
     let _ = writeln!(io::stderr(), "skipped: {reason}");
 }
 
-/// The scripts and pins beside the crates.
+/// The folder with the scripts and pinned versions.
 pub(crate) fn scripts() -> PathBuf {
     repository().join("tests-e2e")
 }
 
 impl Installed {
-    /// An absolute path to something installed.
+    /// The absolute path of an installed file.
     pub(crate) fn path(&self, inside: &str) -> String {
         self.folder.join(inside).to_string_lossy().into_owned()
     }
 
-    /// A node that is new enough for the inspector: the one that `setup.sh` installed, or ours.
+    /// A node that is new enough for the inspector: the one from `setup.sh`, or the system's.
     pub(crate) fn newer_node(&self) -> Option<String> {
         let newer = self.path("node/node_modules/.bin/node");
         if Path::new(&newer).exists() {

@@ -1,4 +1,5 @@
-//! The real server-everything: its list depends on the capabilities of the host, also from the cache and at a daemon.
+//! The real server-everything: its list depends on the host's capabilities, including from the cache and at a
+//! daemon.
 
 use plugbay_testkit::{Host, Workspace, gateway_path};
 use serde_json::json;
@@ -7,10 +8,10 @@ use crate::{check::only, installed::installed, world::World};
 
 const POOR: &str = "{}";
 const RICH: &str = r#"{"sampling":{},"elicitation":{},"roots":{"listChanged":true}}"#;
-/// How many tools it has for each.
+/// The number of its tools for each kind of host.
 const TOOLS: [(&str, usize); 2] = [(POOR, 13), (RICH, 16)];
 
-/// A host that never lists again, and its first list.
+/// A host that lists only once, and its list.
 fn first_list(workspace: &Workspace, capabilities: &str) -> (Host, usize) {
     let host = Host::spawn(&mut workspace.command(&gateway_path(env!("CARGO_BIN_EXE_plugbay"))));
     let opening = format!(
@@ -32,7 +33,7 @@ pub(crate) fn check_lists_of_hosts() {
         let everything = only(&world.servers(installed), "everything");
         let config = World::config(&everything).options("everything", json!({ "scope": "shared" }));
         workspace.write_config(&config);
-        // Each kind of host comes twice: the second time its list is in the cache.
+        // Each kind of host connects twice: the second time its list is in the cache.
         for (capabilities, _) in TOOLS {
             let (host, _) = first_list(&workspace, capabilities);
             let wanted = TOOLS.iter().find(|(kind, _)| *kind == capabilities).expect("a kind").1;

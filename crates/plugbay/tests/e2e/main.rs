@@ -1,7 +1,7 @@
-//! Real servers through real clients: what comes out of the gateway equals what the server itself says.
+//! Real servers with real clients: the output of the gateway must equal that of the server itself.
 //!
-//! `tests-e2e/setup.sh` installs the programs that are pinned beside it. A test whose programs are missing says
-//! `skipped`; with `PLUGBAY_E2E=required` it fails. `PLUGBAY_E2E=off` skips all of them.
+//! `tests-e2e/setup.sh` installs the programs that are pinned beside it. A test whose programs are missing
+//! prints `skipped`; with `PLUGBAY_E2E=required` it fails. `PLUGBAY_E2E=off` skips all of them.
 
 mod agent;
 mod check;
@@ -43,7 +43,7 @@ use crate::{
     tasks::{check_driven, check_tasks},
 };
 
-/// A test for each name.
+/// Defines a test for each name.
 macro_rules! tests {
     ($($name:ident: $check:expr;)*) => {$(
         #[test]
@@ -53,8 +53,8 @@ macro_rules! tests {
     )*};
 }
 
-/// Every feature of the protocol between hosts and servers of both eras: the table that it prints. What the
-/// other tests add to it are servers that we did not write, and their results compared byte by byte.
+/// Every feature of the protocol between hosts and servers of both eras, with the table that is printed. The
+/// other tests add third-party servers, whose results are compared byte by byte.
 mod whole_protocol {
     use super::*;
 
@@ -65,7 +65,7 @@ mod whole_protocol {
     }
 }
 
-/// A model of ours, scripted, in a host that we did not write: what is activated is there in its next turn.
+/// A scripted model in a third-party host: activated tools are there in its next turn.
 mod real_hosts {
     use super::*;
 
@@ -84,7 +84,7 @@ mod real_hosts {
     }
 }
 
-/// Tasks over six real servers, each with calls and with scripts: all answers are correct.
+/// Tasks over six real servers, each done with calls and with scripts: all answers must be correct.
 mod code_mode {
     use super::*;
 
@@ -115,7 +115,8 @@ mod apps {
     }
 }
 
-/// The packages of a release, installed and used. The build from packed crates takes minutes and is not among them.
+/// The packages of a release, installed and used. The build from packed crates takes minutes and is not
+/// included.
 mod packaging {
     use super::*;
 
@@ -124,7 +125,7 @@ mod packaging {
     }
 }
 
-/// A result of 300 KB goes from one tool to the next by its handle.
+/// A result of 300 KB is passed from one tool to the next by its handle.
 mod handles {
     use super::*;
 
@@ -134,7 +135,7 @@ mod handles {
     }
 }
 
-/// One tool per server.
+/// Each server as one tool.
 mod servers_as_suites {
     use super::*;
 
@@ -169,7 +170,7 @@ mod stdio_to_stdio {
     }
 }
 
-/// Servers over HTTP: all the clients show is whether the gateway understood those servers.
+/// Servers over HTTP: the clients show only whether the gateway understood these servers.
 mod stdio_to_http {
     use super::*;
 
@@ -183,7 +184,7 @@ mod stdio_to_http {
     }
 }
 
-/// Hosts over HTTP: every client has its own way with it. Those that are missing here are in the matrix.
+/// Hosts over HTTP: every client uses it in its own way. Clients that are missing here are in the matrix.
 mod http_to_stdio {
     use super::*;
 
@@ -210,7 +211,7 @@ mod http_to_http {
     }
 }
 
-/// Servers of both eras that are taken for what they were.
+/// Servers that now speak both eras, and are still treated as before.
 mod renewed_in_place {
     use super::*;
 
@@ -220,7 +221,7 @@ mod renewed_in_place {
     }
 }
 
-/// No gateway at all: if these fail, it is not its fault.
+/// Without a gateway: if these fail, the gateway is not the cause.
 mod peers_themselves {
     use super::*;
 
@@ -230,7 +231,7 @@ mod peers_themselves {
     }
 }
 
-/// What servers have besides tools, where two of them have the same.
+/// Resources, prompts and completions of two servers that have the same ones.
 mod shelves {
     use super::*;
 
@@ -251,7 +252,7 @@ mod skills_of_servers {
     }
 }
 
-/// Work that outlives its call.
+/// Tasks, which outlive their calls.
 mod tasks_of_servers {
     use super::*;
 
@@ -272,7 +273,7 @@ mod remotes {
     }
 }
 
-/// A sentence that becomes calls.
+/// Natural language that becomes calls.
 mod natural_language {
     use super::*;
 
@@ -292,7 +293,7 @@ mod finding_tools {
     }
 }
 
-/// Who shares the process of a server.
+/// The scopes of servers.
 mod scopes_of_servers {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Real servers over HTTP: started on a free port, and surely ended.
+//! Real servers over HTTP: started on a free port, and reliably ended.
 
 use std::{
     fs::{self, File},
@@ -17,19 +17,19 @@ use crate::{
     world::{Call, Server, call, everything_calls},
 };
 
-/// Between our finding a free port and the server's taking it somebody else may.
+/// How often a start is tried: another process may take the free port before the server does.
 const ATTEMPTS: usize = 3;
 
 /// A running process group, ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    /// What it says, on both streams.
+    /// Its output, on both streams.
     pub(crate) words: String,
 }
 
 impl Running {
-    /// In a group of its own, with its words in a file so that it can never block on them.
+    /// Starts a process in its own group. Its output goes to a file, so that it can never block.
     pub(crate) fn spawn(command: &mut Command, words: String) -> Self {
         let file = File::create(&words).expect("a file for a server's words");
         let both = file.try_clone().expect("a second handle");
@@ -46,7 +46,7 @@ impl Running {
         String::from_utf8_lossy(&fs::read(&self.words).unwrap_or_default()).into_owned()
     }
 
-    /// Asks to end; `Drop` sees to it that it does.
+    /// Asks the process to end; `Drop` makes sure that it does.
     pub(crate) fn terminate(&mut self) {
         self.signal(Signal::TERM);
         wait_until("the process to end when asked", DEADLINE, || self.has_ended().then_some(()));
@@ -64,14 +64,14 @@ impl Drop for Running {
     }
 }
 
-/// All peers, for as long as they are held.
+/// All peers, which run until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Peers {
     pub(crate) servers: Vec<Server>,
     _running: Vec<Running>,
 }
 
-/// How one peer is started and what is asked of it.
+/// How one peer is started, and the calls to make.
 struct Recipe {
     name: &'static str,
     era: Era,
@@ -98,7 +98,7 @@ impl Peers {
     }
 }
 
-/// Two servers that work by tasks, to which they give the same ids.
+/// Two servers that work with tasks, and use the same task ids.
 pub(crate) fn task_servers(workspace: &Workspace, installed: &Installed) -> Peers {
     let words = vec!["node".to_owned(), scripts().join("task-server.mjs").to_string_lossy().into_owned()];
     let recipe = |name| Recipe {
@@ -165,7 +165,7 @@ fn recipes(installed: &Installed) -> Vec<Recipe> {
     ]
 }
 
-/// What our own scripts have in common.
+/// The calls that our own scripts share.
 fn our_calls() -> Vec<Call> {
     vec![
         call("echo", json!({"message": "héllo \"world\" 😀"})),
@@ -177,7 +177,7 @@ fn our_calls() -> Vec<Call> {
     ]
 }
 
-/// Until it accepts connections; with another port if it ends instead.
+/// Starts a peer and waits until it accepts connections. If it ends instead, another port is tried.
 fn start(recipe: &Recipe, workspace: &Workspace, installed: &Installed) -> (Running, String) {
     let mut said = String::new();
     for attempt in 0..ATTEMPTS {

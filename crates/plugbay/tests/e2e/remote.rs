@@ -1,4 +1,4 @@
-//! Filesystem and git beside the host, memory behind a remote gateway: one list, also while the remote is killed.
+//! Filesystem and git locally, memory behind a remote gateway: one list, even while the remote is killed.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ pub(crate) fn check_remote() {
     drop(running);
 }
 
-/// Whether the server's first call that works alone has a result.
+/// Whether the server's first call that works on its own has a result.
 fn first_call(host: &Host, server: &Server) -> bool {
     let call = &server.calls[0];
     let answer = host.call(&format!("{}__{}", server.name, call.tool), &call.arguments.to_string());

@@ -1,5 +1,5 @@
-//! A server that never answered which era it speaks, replaced by one that speaks both: for a while it is spoken
-//! to as before, and must not notice that its host is of the newer era.
+//! A server that never answered which era it speaks, replaced by one that speaks both. For a while plugbay
+//! treats it as before, and it must not notice that its host is of the newer era.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::{
     installed::{Installed, installed, scripts},
 };
 
-/// Legacy, and deaf to everything else.
+/// A legacy server that ignores everything else.
 const BEFORE: &str = r#"
 import json, sys
 KNOWN = {
@@ -60,7 +60,7 @@ pub(crate) fn check_renewed(after: After) {
     fs::write(&before, BEFORE).expect("a server");
     let put = |command: &str| fs::write(&program, format!("exec {command}\n")).expect("a program");
     put(&format!("'{}' '{}'", installed.path("py2/bin/python"), before.display()));
-    // Read by a shell: a program that we have just written may be busy while another test starts a process.
+    // Read by a shell: a program that was just written may be busy while another test starts a process.
     let environment = json!({ "PLUGBAY_E2E_DIR": installed.folder });
     let own = json!({ "warm": "always" });
     let entry = json!({ "command": "sh", "args": [program], "env": environment, "plugbay": own });

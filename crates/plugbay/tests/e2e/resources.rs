@@ -1,5 +1,5 @@
-//! Resources, templates, prompts and completions of a real server: asked directly, then through a gateway
-//! that has two such servers, so that prompts bear their server's name and every URI needs one.
+//! Resources, templates, prompts and completions of a real server: requested directly, then through a gateway
+//! with two such servers, so that prompts and URIs need their server's name.
 
 use plugbay_testkit::Workspace;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(crate) fn check_shelf(client: Client, era: Era, host: Transport) {
     gateway.close();
 
     let (direct, through) = (asked(&direct), asked(&through));
-    // What was read has the URI that was asked for.
+    // A resource that was read has the requested URI.
     let shown = |value: &Value| -> Value {
         let quoted = |uri: &str| format!("\"uri\":\"{uri}\"");
         let text = value.to_string().replace(&quoted(READ), &quoted(&mapped(&one, READ)));
@@ -51,7 +51,7 @@ pub(crate) fn check_shelf(client: Client, era: Era, host: Transport) {
     assert!(through[4].to_string().contains("Engineering"), "{}", through[4]);
 }
 
-/// The definitions of both servers, each under a key of its own.
+/// The definitions of both servers, each under its own key.
 pub(crate) fn check_definitions(client: Client, era: Era) {
     let Some(installed) = usable(client) else { return };
     let workspace = Workspace::new();
@@ -102,7 +102,7 @@ fn asked(seen: &Seen) -> Vec<Value> {
     seen.resources["asked"].as_array().cloned().unwrap_or_default()
 }
 
-/// Without what only the modern era has.
+/// The outcome without members that only the modern era has.
 fn comparable(outcome: &Value, bridged: bool) -> Value {
     let mut outcome = outcome.clone();
     if let (true, Some(result)) = (bridged, outcome["result"].as_object_mut()) {

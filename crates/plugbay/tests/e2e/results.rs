@@ -1,5 +1,5 @@
-//! A large result of a real server, handed to the next tool by a real client: the bytes arrive, and the model pays for an
-//! outline and a handle.
+//! A large result of a real server, passed to the next tool by a real client: all bytes arrive, and the model
+//! pays only for an outline and a handle.
 
 use std::{fs, path::PathBuf};
 
@@ -13,10 +13,10 @@ use crate::{
     world::{Call, World, call},
 };
 
-/// The tokens of both calls and both results.
+/// Limit of tokens for both calls and both results.
 const MOST_TOKENS: usize = 400;
 
-/// 300 KB of a log: quotes, backslashes, tabs, and letters beyond ASCII.
+/// 300 KB of a log, with quotes, backslashes, tabs, and letters outside ASCII.
 fn log() -> String {
     (0..)
         .map(|n| {
@@ -62,7 +62,8 @@ pub(crate) fn check_handles(client: Client, era: Era) {
     assert!(tokens <= MOST_TOKENS, "{tokens} tokens: {:?}", seen.results);
 }
 
-/// The tokens that a model writes and reads. The folder of the test is longer than those of users, and does not count.
+/// The tokens that a model writes and reads. The test's folder names are unusually long, so they do not
+/// count.
 fn tokens(calls: &[Call], results: &[Value], paths: &[&PathBuf]) -> usize {
     let written =
         calls.iter().map(|call| call.arguments.to_string().replace("HANDLE", "r_0b6xH0k1TnG5uQm2sYw8Zw"));

@@ -1,4 +1,4 @@
-//! The real memory server behind HTTP: sessions keep apart in scope `session`, and share in scope `shared`.
+//! The real memory server behind HTTP: sessions are separate in scope `session`, and share in scope `shared`.
 
 use plugbay_testkit::{DEADLINE, HttpGateway, MODERN_META, Workspace, gateway_path, wait_until};
 use serde_json::{Value, json};

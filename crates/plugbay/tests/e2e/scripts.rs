@@ -1,4 +1,4 @@
-//! The checks that are commands of their own, as anybody would run them: see `tests-e2e/`.
+//! The checks that are separate commands, run as anybody would run them: see `tests-e2e/`.
 
 use std::{
     io::{self, Write},
@@ -9,7 +9,7 @@ use plugbay_testkit::gateway_path;
 
 use crate::installed::{INSTALL_NOTHING, Installed, NOT_INSTALLED, installed, scripts, skipped};
 
-/// Runs a script of `tests-e2e/` against this gateway, and shows its table past the test harness.
+/// Runs a script of `tests-e2e/` with this gateway, and prints its table directly, past the test harness.
 pub(crate) fn check_script(name: &str, args: &[&str]) {
     let Some(Installed { folder }) = installed() else { return };
     let mut command = Command::new("sh");
@@ -22,7 +22,7 @@ pub(crate) fn check_script(name: &str, args: &[&str]) {
         let _ = writeln!(io::stderr(), "\n{table}");
         return skipped(&format!("{name}: {}{}", table.trim(), said.trim()));
     }
-    // A long run may be cut off before the failures that it repeats at its end.
+    // The output of a long run may be cut before the failures that it repeats at its end.
     let reason = if output.status.success() { "" } else { &said };
     let _ = writeln!(io::stderr(), "\n{table}{reason}");
     assert!(output.status.success(), "{name}: {}", output.status);

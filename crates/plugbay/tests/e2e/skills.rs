@@ -27,7 +27,7 @@ pub(crate) fn check_skills(era: Era, host: Transport) {
             "expect": ["whoami"], "get": ["skill://hidden-ska/SKILL.md", "skill://hidden-skb/SKILL.md"],
         }),
     );
-    // What is declared of a server is known once it was met.
+    // A server's declaration is known only after it has started once.
     workspace.write_config(&World::config(&servers));
     Gateway::meet(&workspace);
     let gateway = Gateway::new(host, &workspace, &servers);
@@ -59,7 +59,7 @@ pub(crate) fn check_skills(era: Era, host: Transport) {
         assert_eq!(skill["files"], json!({ &file: format!("# Style of {server}: é, 😀\n") }));
         assert!(skill["walked"].as_array().is_some_and(|walked| walked.contains(&json!(file))), "{skill}");
     }
-    // One whose URIs no other server has is to the client what it is without a gateway.
+    // If no other server has its URIs, the client gets the same skill as without a gateway.
     assert_eq!(skills[2], direct["skills"][1]);
     let got = through["got"].as_array().expect("answers");
     assert_eq!(got[0], direct["got"][0]);

@@ -1,4 +1,5 @@
-//! Suite mode with real servers and a real client: list, introspect, call; what a call brings is what a direct one does.
+//! Suite mode with real servers and a real client: list, introspect, call; results equal those of direct
+//! calls.
 
 use plugbay_testkit::Workspace;
 use serde_json::{Value, json};

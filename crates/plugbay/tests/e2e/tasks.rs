@@ -1,4 +1,4 @@
-//! Tasks of real servers, looked after by real clients: directly, and through a gateway that has two of each.
+//! Tasks of real servers, polled by real clients: directly, and through a gateway with two of each server.
 
 use plugbay_testkit::Workspace;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
     world::{Server, call},
 };
 
-/// The server, the tool and its arguments, as the first of two servers has them.
+/// The server, the tool and its arguments, as at the first of two servers.
 struct Task {
     peers: Peers,
     servers: Vec<Server>,
@@ -58,7 +58,7 @@ pub(crate) fn check_tasks(era: Era, host: Transport) {
         assert_eq!(through["result"]["content"], direct["result"]["content"], "{through}");
         let [id] = &through["tasks"].as_array().expect("ids")[..] else { panic!("{through}") };
         assert!(id.as_str().expect("an id").starts_with(&format!("{}__", server.name)), "{id}");
-        // Only where no other host can be there the tasks of all are the host's own.
+        // Only if there can be no other host, all tasks are the host's own.
         let listed = if host == Transport::Stdio { json!(true) } else { Value::Null };
         assert_eq!(through["listed"], if era == Era::Legacy { listed } else { Value::Null });
 
@@ -72,7 +72,7 @@ pub(crate) fn check_tasks(era: Era, host: Transport) {
     drop(peers);
 }
 
-/// Clients that cannot look after tasks, or not after such: to them each is one long call.
+/// Clients that cannot poll tasks, or not this kind: for them each task is one long call.
 pub(crate) fn check_driven() {
     let Some(installed) = usable(Client::TypeScript1) else { return };
     let workspace = Workspace::new();

@@ -1,4 +1,4 @@
-//! The real servers, what they work on, and what is asked of them.
+//! The real servers, their data, and the calls to make.
 
 use std::{
     fs,
@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 
 use crate::{clients::Era, installed::Installed};
 
-/// Tools that a server lists only to clients that can do more than call tools. Whether the gateway
-/// is such a client is not these tests' question.
+/// Tools that a server lists only to clients that can do more than call tools. These tests do not check
+/// whether the gateway is such a client.
 pub(crate) const CONDITIONAL: [&str; 3] =
     ["get-roots-list", "trigger-sampling-request", "trigger-elicitation-request"];
 
-/// One server: its entry as a host would write it, its era, and calls that show what it does.
+/// One server: its entry as in a host, its era, and calls that show what it does.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) name: &'static str,
     pub(crate) entry: Value,
-    /// The era in which the gateway will find it.
+    /// The era that the gateway will detect.
     pub(crate) era: Era,
     pub(crate) calls: Vec<Call>,
 }
@@ -32,8 +32,8 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
 }
 
-/// Files, a repository and a memory, at the same paths and with the same contents for every run, so
-/// that results may be compared as they are.
+/// Files, a repository and a memory, at the same paths and with the same content in every run, so that
+/// results can be compared unchanged.
 #[derive(Debug)]
 pub(crate) struct World {
     root: PathBuf,
@@ -44,7 +44,7 @@ impl World {
         Self { root: workspace.path().join("world") }
     }
 
-    /// Makes everything anew.
+    /// Creates everything again.
     pub(crate) fn reset(&self) {
         let _ = fs::remove_dir_all(&self.root);
         fs::create_dir_all(self.files()).expect("world");
@@ -163,7 +163,7 @@ impl World {
     }
 }
 
-/// The same over every transport it has.
+/// The same calls for every transport.
 pub(crate) fn everything_calls() -> Vec<Call> {
     vec![
         call("echo", json!({"message": "héllo \"world\" 😀"})),

@@ -1,11 +1,11 @@
-//! Activate mode with real processes: pre-warming, a crash, a recovery; and what is learnt from use.
+//! Activate mode with real processes: pre-warming, a crash, a recovery; and learning from use.
 
 use plugbay_testkit::{Host, Script, Signal, Workspace};
 use serde_json::json;
 
 use crate::gateway;
 
-/// What a host sees that nobody knows: it may not list again, so it can call through.
+/// The tools for an unknown host. It may not list again, so it can also call other tools through these.
 const ACTIVATE_TOOLS: [&str; 4] =
     ["gateway_activate", "gateway_deactivate", "gateway_status", "execute_tool"];
 
@@ -55,7 +55,7 @@ fn a_server_crash_removes_its_tools_and_a_recovery_restores_them() {
     host.call("gateway_activate", r#"{"name":["a","b"]}"#);
     let all = with(&["a__echo", "a__pid", "b__echo", "b__pid"]);
     host.await_list("both servers", |tools| tools.len() == all.len());
-    // It fails for good, so that it does not come back before anybody has looked.
+    // It keeps failing, so that it does not come back before the test looks.
     workspace.write_script("a", &Script::new().set("exit", r#"{"code":1,"stderr":["gone for good"]}"#));
     workspace.server_process("a").signal(Signal::KILL);
     let left = with(&["b__echo", "b__pid"]);
@@ -92,7 +92,7 @@ fn a_repaired_server_is_ready_as_soon_as_it_is_activated() {
         let told = host.call("gateway_activate", r#"{"name":"a"}"#).content_text();
         assert!(told.contains("stderr: no such thing; try: run `plugbay list`"), "{told}");
     }
-    // By now it would be left alone for seconds.
+    // By now it would not be started again for seconds.
     workspace.write_script("a", &Script::friendly());
     let told = host.call("gateway_activate", r#"{"name":"a"}"#).content_text();
     assert!(told.starts_with("a: 2 tools"), "{told}");

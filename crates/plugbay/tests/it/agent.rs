@@ -1,4 +1,4 @@
-//! Agent runs: a real gateway, real servers, and endpoints that answer as each provider does.
+//! Agent runs: a real gateway, real servers, and endpoints that answer like each provider.
 
 mod consent;
 mod keys;
@@ -17,7 +17,7 @@ use crate::{
 
 const SECRET: &str = "hunter2-key";
 
-/// Reads, adds, deletes and dawdles.
+/// A server whose tools read, add, delete, and take a while.
 fn numbers() -> Script {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
     let tool = |name: &str, annotations: Value| json!({ "name": name, "inputSchema": schema, "annotations": annotations });
@@ -52,7 +52,7 @@ impl Harness {
         config.options("s", json!({ "deny": ["secret"], "instructions": "It holds numbers." }))
     }
 
-    /// With a host that declares this.
+    /// A host with these capabilities.
     fn open(&self, more: &Value, capabilities: &str) -> Host {
         self.open_with(&self.config(more), capabilities)
     }
@@ -66,7 +66,7 @@ impl Harness {
         host
     }
 
-    /// What the model was told of the calls that it wanted.
+    /// The results that the model got for its calls.
     fn results(&self) -> Vec<String> {
         self.dialect.results(&self.endpoint.asked().body)
     }
@@ -84,7 +84,7 @@ fn want(host: &Host, query: &str) -> RawMessage {
     host.call("natural_language", &json!({ "query": query }).to_string())
 }
 
-/// The words, the record, and whether it failed.
+/// The text, the record, and whether it failed.
 fn told(answer: &RawMessage) -> (String, String, bool) {
     let result: Value = serde_json::from_str(answer.result()).unwrap();
     let text = |at: usize| result["content"][at]["text"].as_str().unwrap_or_default().to_owned();
@@ -315,7 +315,7 @@ fn a_suite_takes_natural_language_for_its_own_server() {
     assert_eq!((words.as_str(), record.as_str()), ("Read.", "Calls:\n1. s__read {\"n\":1}: done"));
     assert_eq!(dialect.tools(&harness.asked().body), ["s__add", "s__dawdle", "s__drop", "s__read"]);
     harness.asked();
-    // However the model writes it.
+    // In any form that the model may write.
     for (subtool, args) in [
         ("natural_language", json!(r#"{"query":"Read two."}"#)),
         ("natural_language", json!("Read two.")),
@@ -378,7 +378,7 @@ fn a_host_lends_its_model_if_it_takes_tools() {
     let (words, record, _) = told(&host.expect_response(id));
     assert_eq!((words.as_str(), record.as_str()), ("Seven.", "Calls:\n1. s__read {\"n\":7}: done"));
     host.finish();
-    // One that does not is not offered it, and is told why.
+    // A host that does not lend its model is not offered the tool, and gets the reason.
     let host = Host::spawn(&mut harness.workspace.command(&gateway()));
     host.declare(r#"{"sampling":{}}"#);
     host.initialize();

@@ -95,7 +95,7 @@ fn each_panel_gets_the_page_of_its_own_server_also_in_parallel() {
             let page = format!(r#"{{"uri":"{}","name":"page","_meta":{{"ui":{{"n":1.0}}}}}}"#, shown(server));
             assert!(listed.result().contains(&page), "{listed:?}");
         }
-        // Both calls, then both reads, before anything is answered.
+        // Both calls, then both reads, before any of them is answered.
         let calls = ["one", "two"].map(|server| host.start_call(&format!("{server}__show"), "{}"));
         let reads = ["one", "two"].map(|server| host.request("resources/read", &read(&shown(server))));
         for (at, server) in ["one", "two"].into_iter().enumerate() {
@@ -195,7 +195,7 @@ fn a_page_that_only_one_server_has_passes_unchanged() {
         let workspace = Workspace::new();
         let other =
             Script::friendly().set("era", json!(pair.1)).set("resources", r#"[{"uri":"ui://x","name":"x"}]"#);
-        // Its page is in no list: the tool alone tells of it.
+        // Its page is in no list: only the tool refers to it.
         let unlisted = server("one", pair.1).set("resources", r#"[{"uri":"y://z","name":"z"}]"#);
         let config = workspace.config(&[("one", unlisted), ("other", other)]).top("mode", json!("all"));
         let host = open(&workspace, &config, pair, "one__show");

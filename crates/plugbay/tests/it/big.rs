@@ -1,4 +1,4 @@
-//! Large messages: within the limit they pass, above it they are refused, and nobody waits for them.
+//! Large messages: within the limit they pass; above it they are refused, and nobody waits for them.
 
 use plugbay_testkit::{Script, Workspace};
 use serde_json::json;
@@ -47,7 +47,7 @@ fn a_request_above_the_limit_is_refused_and_the_connection_goes_on() {
     let host = open_with(&workspace, &config, &["s__echo"]);
     let bulk = "x".repeat(3 << 20);
     let id = host.start_call("s__echo", &format!(r#"{{"bulk":"{bulk}"}}"#));
-    // Its id may not have been read any more.
+    // Its id may not have been read.
     let id = id.to_string();
     let refused = host
         .expect("a refusal", |m| m.is_error() && m.id().is_none_or(|found| found == id || found == "null"));

@@ -1,4 +1,4 @@
-//! The cache answers first: a second start lists at once, whatever the servers do.
+//! Answers from the cache: a second start lists at once, whatever the servers do.
 
 use std::{fs, path::PathBuf};
 
@@ -42,7 +42,7 @@ fn a_second_start_lists_tools_from_the_cache() {
 fn slow_and_mute_servers_do_not_delay_the_list() {
     let workspace = Workspace::new();
     let config = workspace.config(&[("slow", Script::friendly()), ("mute", Script::friendly())]);
-    // Far longer than a test waits, so that a list which waits for a server does not come.
+    // Far longer than a test waits, so that a list that waits for a server would not come.
     let config = config.top("listWait", json!("1h")).top("defaults", json!({ "warm": "always" }));
     let config = config.options("mute", json!({"start": "1h"}));
     warm(&workspace, &config, &["slow__echo", "mute__echo"]);
@@ -148,7 +148,7 @@ fn a_corrupt_cache_is_moved_aside() {
     assert_eq!(second_start(&workspace).tool_names(), ["a__echo", "a__pid"]);
 }
 
-/// Everything the gateway keeps between runs, wherever it keeps it; locks are empty.
+/// All files that the gateway keeps between runs, in any folder. Lock files are empty.
 fn cache_files(workspace: &Workspace) -> Vec<PathBuf> {
     let folders = ["cache", "state", "data", "home"];
     let files = folders.into_iter().flat_map(|folder| workspace.files(folder));

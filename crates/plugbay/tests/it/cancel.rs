@@ -1,4 +1,4 @@
-//! Cancellation and progress: ids and tokens are the host's on one side and the server's on the other.
+//! Cancellation and progress: the host's ids and tokens on one side, the server's on the other.
 
 use plugbay_testkit::{Host, Script, Workspace};
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn server() -> Script {
         .tool("log", r#"{"cancelled_log":true}"#)
 }
 
-/// What the server saw: ids of cancellations, and tool and id of each call.
+/// What the server received: ids of cancellations, and tool and id of each call.
 #[track_caller]
 fn server_log(host: &Host, wait: usize) -> Value {
     let text = host.call("s__log", &format!(r#"{{"wait":{wait}}}"#)).content_text();
@@ -24,7 +24,7 @@ fn server_log(host: &Host, wait: usize) -> Value {
 fn a_cancellation_reaches_the_server_under_its_own_id() {
     let workspace = Workspace::new();
     let host = open(&workspace, &[("s", server())], &["s__hang"]);
-    // So that the ids of the two sides cannot be equal by chance.
+    // Ids that cannot be equal on both sides by chance.
     let ids = [r#""host-id""#, "123456789012345678901234567890", "0"];
     for (n, id) in ids.into_iter().enumerate() {
         host.request_as(id, "tools/call", r#"{"name":"s__hang","arguments":{}}"#);
@@ -49,7 +49,7 @@ fn the_answer_to_a_cancelled_call_is_dropped() {
     let cancelled = host.start_call("s__slow", "{}");
     workspace.await_log("s", r#""slow""#, 1);
     host.cancel(cancelled);
-    // Sent later and as slow: when it is answered, so would be the cancelled one.
+    // Sent later and equally slow: when this is answered, the cancelled one would also have been.
     host.call("s__slow", "{}");
     let ended = host.finish();
     assert!(!ended.messages.iter().any(|m| m.id() == Some(&cancelled.to_string())));

@@ -1,4 +1,4 @@
-//! Care on the server: tokens with names, the audit log, metrics and traces, and no secret in any of them.
+//! Operation on a server: named tokens, the audit log, metrics and traces, and no secret in any of them.
 
 mod collector;
 

@@ -1,4 +1,4 @@
-//! What is listed: pages followed, filters and names applied, changes announced only if they are any.
+//! Lists: pages followed, filters and names applied, and changes announced only if there are any.
 
 use plugbay_testkit::{Script, Workspace};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn list_changed_is_sent_only_if_the_tool_list_differs() {
         .set("tools", r#"["grow","same"]"#);
     let config = workspace.config(&[("s", script)]);
     warm(&workspace, &config, &["s__same"]);
-    // From here the cache holds what the server will tell.
+    // From here on the cache has what the server will list.
     let host = workspace.serve(&gateway());
     host.initialize();
     host.list_tools();
@@ -105,7 +105,7 @@ fn long_tool_names_are_shortened_distinctly_and_stably() {
 fn the_order_of_the_tool_list_is_the_same_in_every_run() {
     let servers: Vec<(String, Script)> = (0..6)
         .map(|n| {
-            // The later in the file, the sooner it answers.
+            // The later a server is in the file, the sooner it answers.
             let script = Script::new().set("tools", 9).set("start_delay_ms", (5 - n) * 60);
             (format!("server{n}"), script)
         })
@@ -114,7 +114,7 @@ fn the_order_of_the_tool_list_is_the_same_in_every_run() {
     let all: Vec<String> = (0..6).map(|n| format!("server{n}__tool_8")).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let mut results = Vec::new();
-    // Twice with nothing cached, twice with a warm cache.
+    // Twice with an empty cache, twice with a full one.
     for _ in 0..2 {
         let workspace = Workspace::new();
         for _ in 0..2 {

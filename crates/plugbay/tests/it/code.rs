@@ -138,7 +138,7 @@ fn a_run_of_a_gateway_that_was_killed_cannot_be_resumed() {
         let (text, _) = told(&host, &arguments(&code));
         let at = text.rfind("run_").expect("a name");
         let name: String = text[at..].chars().take_while(|c| *c != '"').collect();
-        // On a busy machine the run is paused before its second call; the server logs a call when it reads it.
+        // On a busy machine the run pauses before its second call; the server logs a call when it reads it.
         wait_until("the second call", DEADLINE, || {
             let made = workspace.count_log("s", &format!("s{round}.")) > 0;
             if !made {
@@ -209,7 +209,7 @@ fn scripts_run_over_http_in_both_eras() {
     assert_eq!(legacy, ("[1,2]".to_owned(), false));
 }
 
-/// The result in a body that is JSON, or an event of a stream.
+/// The result in a body that is JSON or an event stream.
 fn result_in(body: &str) -> (String, bool) {
     let json =
         body.lines().find_map(|line| line.strip_prefix("data: ").filter(|data| data.contains("\"result\"")));

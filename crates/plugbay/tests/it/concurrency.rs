@@ -1,4 +1,4 @@
-//! Many calls at once: answered in any order, each to its owner, none delayed by another's server.
+//! Many calls at once: answered in any order, each to its caller, none delayed by another server.
 
 use plugbay_testkit::{Script, Workspace};
 
@@ -63,7 +63,7 @@ fn a_server_that_does_not_read_delays_no_other() {
     host.call("a__echo", "{}");
     let server = workspace.server_process("a");
     server.stop();
-    // Far more than a pipe holds.
+    // Far more than fits into a pipe.
     let bulk = format!(r#"{{"bulk":"{}"}}"#, "x".repeat(1 << 20));
     let stuck: Vec<u64> = (0..4).map(|_| host.start_call("a__echo", &bulk)).collect();
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! What models answer and read, in each provider's own wire format.
+//! The answers and requests of models, in each provider's own wire format.
 
 use plugbay_testkit::{Asked, Play};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dialect {
     provider: Provider,
-    /// Answers come piece by piece.
+    /// Whether answers come piece by piece.
     streamed: bool,
 }
 
@@ -25,10 +25,10 @@ pub(crate) const STREAMED: [Dialect; 3] = [
     Dialect { streamed: true, ..OPENAI },
     Dialect { streamed: true, ..GEMINI },
 ];
-/// Each provider as it streams, and as one that never does.
+/// Each provider with streaming, and one without.
 pub(crate) const DIALECTS: [Dialect; 6] = [ANTHROPIC, OPENAI, GEMINI, STREAMED[0], STREAMED[1], STREAMED[2]];
 
-/// Every answer costs this many tokens.
+/// The cost of every answer, in tokens.
 pub(crate) const COST: u64 = 30;
 
 impl Dialect {
@@ -58,7 +58,7 @@ impl Dialect {
         })
     }
 
-    /// Wants these tools called, all at once.
+    /// An answer that calls these tools, all at once.
     pub(crate) fn calls(self, calls: &[(&str, Value)]) -> Play {
         let calls = calls.iter().enumerate();
         self.play(
@@ -96,7 +96,7 @@ impl Dialect {
         })
     }
 
-    /// Is asked too often.
+    /// An answer that rejects the request because of a rate limit.
     pub(crate) fn limited(self, headers: Vec<(&'static str, &'static str)>) -> Play {
         let body = match self.provider {
             Provider::Anthropic => {
@@ -112,7 +112,7 @@ impl Dialect {
         Play::Answer { status: 429, headers, body: body.to_string() }
     }
 
-    /// A call that is none.
+    /// An answer with an invalid call.
     pub(crate) fn stammers(self) -> Play {
         match self.provider {
             Provider::Anthropic => {
@@ -127,12 +127,12 @@ impl Dialect {
         }
     }
 
-    /// Says this and then no more.
+    /// An answer that breaks off after this text.
     pub(crate) fn breaks_off(self, text: &str) -> Play {
         Play::Stream(self.beginning(text))
     }
 
-    /// Says this and then that it cannot go on.
+    /// An answer that reports an error after this text.
     pub(crate) fn fails_amid(self, text: &str) -> Play {
         let error = json!({ "type": "error", "error": { "type": "api_error", "message": "Out of order." } });
         let mut events = self.beginning(text);
@@ -140,10 +140,10 @@ impl Dialect {
         Play::Stream(events)
     }
 
-    /// A stream that says this, without its end.
+    /// A stream with this text, without its end.
     fn beginning(self, text: &str) -> Vec<String> {
         let Play::Stream(mut events) = Self { streamed: true, ..self }.says(text) else { unreachable!() };
-        // The text and all before it: what tells the reason comes behind.
+        // The text and everything before it; the stop reason comes later.
         let said = events.iter().position(|event| event.contains(text)).expect("the text");
         events.truncate(said + 1);
         events
@@ -184,7 +184,7 @@ impl Dialect {
         tools.as_array().unwrap().iter().map(|tool| name(tool).as_str().unwrap().to_owned()).collect()
     }
 
-    /// What a request tells of the calls that were wanted last.
+    /// The results that a request contains for the last calls.
     pub(crate) fn results(self, body: &Value) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{body}")).to_owned();
         let last = |key: &str| body[key].as_array().unwrap().last().unwrap().clone();
@@ -287,7 +287,7 @@ fn openai_events(completion: &Value) -> Vec<String> {
     all
 }
 
-/// Each part in an answer of its own; what tells the reason has none.
+/// Each part as a separate event; the one with the stop reason has no part.
 fn gemini_events(answer: &Value) -> Vec<String> {
     if answer["candidates"].is_null() {
         return vec![event(answer)];

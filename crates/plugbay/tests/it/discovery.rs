@@ -1,4 +1,4 @@
-//! A Switchboard project behind a host that stays connected while servers come, change and go.
+//! A Switchboard project, with a host that stays connected while servers are added, changed and removed.
 
 use std::{fs, process::Command};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::gateway;
 
-/// Puts a server's folder in place, as somebody would by hand: first the folder, then the file.
+/// Adds a server's folder as a person would: first the folder, then the file.
 fn describe(workspace: &Workspace, name: &str, variable: &str) {
     let argument = workspace.write_script(name, &Script::friendly());
     let folder = workspace.path().join(".switchboard/mcps").join(name);
@@ -41,7 +41,7 @@ fn servers_come_change_and_go_with_their_folders() {
     host.initialize();
     await_suites(&host, &["gateway_status"]);
 
-    // Not even the folder above has been there.
+    // Not even the parent folder has existed.
     describe(&workspace, "memory", "1");
     await_suites(&host, &["memory_suite"]);
     let memory = pid(&host, "memory_suite");

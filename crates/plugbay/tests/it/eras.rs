@@ -1,4 +1,4 @@
-//! Hosts and servers of both eras: all pairings work, also with servers that take the probe badly.
+//! Hosts and servers of both eras: all pairings work, even with servers that cannot handle the probe.
 
 use plugbay_testkit::{Host, Script, Workspace};
 use serde_json::json;
@@ -84,7 +84,7 @@ fn each_server_is_called_in_its_own_era_by_hosts_of_either() {
     }
 }
 
-/// One that takes `initialize` as before, and is more than it was.
+/// A server that still accepts `initialize`, but now supports the modern era.
 #[test]
 fn a_server_that_is_upgraded_is_called_in_its_new_era() {
     let workspace = Workspace::new();
@@ -101,7 +101,7 @@ fn a_server_that_is_upgraded_is_called_in_its_new_era() {
     }
 }
 
-/// Interpreters on a busy machine answer the probe long after anyone would call it lost.
+/// On a busy machine, interpreters answer the probe very late.
 #[test]
 fn the_era_of_a_slow_server_is_detected() {
     let workspace = Workspace::new();
@@ -136,7 +136,7 @@ fn a_resource_change_in_a_server_of_either_era_reaches_a_host_of_either_era() {
         host.initialize();
         host.await_tools(&["s__grow"]);
         host.call("s__grow", "{}");
-        // Listing first could make the announcement needless.
+        // Listing first could make the notification unnecessary.
         host.expect_notification(LIST_CHANGED);
         host.await_tools(&["s__new"]);
         host.finish();

@@ -1,4 +1,4 @@
-//! Servers that fail: one clear answer, in time, and nobody else is disturbed.
+//! Servers that fail: one clear answer, in time, and no effect on others.
 
 use std::{
     path::Path,
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{mentions, open, open_with};
 
-/// The most a call may take to end once its server has gone: half of its own timeout.
+/// Limit for a call to end once its server has ended: half of the call's own timeout.
 const PROMPTLY: Duration = Duration::from_secs(60);
 
 fn crashing() -> Script {
@@ -71,7 +71,7 @@ fn a_server_that_leaves_after_its_answer_is_started_again() {
     let host = open(&workspace, &[("s", crashing())], &["s__leave"]);
     for _ in 0..3 {
         assert_eq!(host.call("s__leave", "{}").content_text(), "leave ok");
-        // Once it is reaped the gateway knows; before that, the next call may still be sent to it.
+        // The gateway knows once it is reaped; before that, the next call may still be sent to it.
         wait_until("the server to be reaped", DEADLINE, || {
             let reaped = |pid: &u32| !Path::new(&format!("/proc/{pid}")).exists();
             workspace.starts("s").iter().all(reaped).then_some(())
@@ -173,7 +173,7 @@ fn a_call_that_times_out_gets_an_error_and_is_cancelled() {
     let pid = workspace.server_process("s").pid;
     let failure = host.call("s__hang", "{}").failure();
     assert!(mentions(&failure, &["time", "500", "0.5"]), "{failure}");
-    // The late answer to a call that was given up reaches nobody; `finish` checks.
+    // The late answer to an abandoned call reaches nobody; `finish` checks this.
     host.call("s__late", "{}").failure();
     let log = host.call("s__log", r#"{"wait":2}"#);
     // Waiting for cancellations is itself a call with a limit, so it may fail too; the log file does not.

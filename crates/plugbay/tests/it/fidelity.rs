@@ -1,5 +1,5 @@
-//! What passes is not changed: results, errors, arguments, definitions and ids, byte for byte, in every
-//! pairing of eras.
+//! Messages pass unchanged: results, errors, arguments, definitions and ids, byte for byte, in every pairing
+//! of eras.
 
 use plugbay_testkit::{Host, Script, Workspace, dress};
 use serde_json::json;
@@ -25,7 +25,7 @@ pub(crate) const RESULTS: &[&str] = &[
     // Numbers that a float or an i64 would change.
     r#"{"content":[],"structuredContent":{"long":123456789012345678901234567890,"one":1.0,"int":1}}"#,
     r#"{"content":[],"structuredContent":{"huge":1e400,"tiny":1E-400,"zero":-0,"exp":1.50e+10}}"#,
-    // Order, doubles and white space.
+    // Order, duplicates and white space.
     r#"{"z":1,"a":2,"content":[],"m":3}"#,
     r#"{"content":[],"twice":1,"twice":2}"#,
     r#"{ "content" : [ ] ,   "isError" : false }"#,
@@ -48,14 +48,14 @@ const ERRORS: &[&str] = &[
     r#"{"code":99999999999,"message":"é\u00e9","extra":{"z":1,"a":2}}"#,
 ];
 
-/// What a legacy server may say, because to its own era it means nothing.
+/// Content that a legacy server may send, because it has no meaning in its own era.
 const FOREIGN: &[&str] = &[
     r#"{"resultType":"weird","content":[]}"#,
     r#"{"resultType":"input_required","inputRequests":{"k":{"method":"roots/list"}},"requestState":"x"}"#,
     r#"{"content":[],"result\u0054ype":"task","taskId":"1"}"#,
 ];
 
-/// What a host adds to its request, for whomever it concerns.
+/// Members that a host adds to its request for any recipient.
 const TRACE: &str = r#""traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"vendor=\u0061,x=1","baggage":"user=é,n=1.0""#;
 
 const IDS: &[&str] = &[
@@ -71,7 +71,7 @@ const IDS: &[&str] = &[
     r#""0""#,
 ];
 
-/// A server whose tool `t0`, `t1`… answers with the corpus' entries.
+/// A server whose tools `t0`, `t1`… answer with the entries of the corpus.
 fn corpus(key: &str, texts: &[&str]) -> Script {
     let add = |script: Script, (n, text): (usize, &&str)| {
         script.tool(&format!("t{n}"), format!(r#"{{"{key}":{text}}}"#))
@@ -93,8 +93,8 @@ pub(crate) fn paired(workspace: &Workspace, (host, server): Pair, script: Script
     started
 }
 
-/// A result as its host gets it: to one of a legacy server the newer era adds, behind everything else, what
-/// it demands.
+/// A result as its host gets it. For results of a legacy server, the newer era adds its required members at
+/// the end.
 pub(crate) fn passed(sent: &str, pair: Pair, method: &str) -> String {
     if pair != ("modern", "legacy") {
         return sent.to_owned();
@@ -105,8 +105,8 @@ pub(crate) fn passed(sent: &str, pair: Pair, method: &str) -> String {
     format!(r#"{kept}{comma}"resultType":"complete"{kept_for}}}"#)
 }
 
-/// Params as their server gets them, but for the name. The two eras differ in what a request says of its client:
-/// a modern server is told for a legacy host, and a legacy server does not hear it.
+/// Params as their server gets them, except for the name. The eras differ in what a request says about its
+/// client: a modern server is told on behalf of a legacy host, and a legacy server is not told.
 pub(crate) fn reaching(host: &Host, pair: Pair, params: &str) -> String {
     match pair {
         ("modern", "legacy") if params.starts_with(r#"{"_meta""#) => params.to_owned(),
@@ -249,7 +249,7 @@ fn a_response_with_two_ids_ends_no_other_call() {
     for (n, id) in slow.into_iter().enumerate() {
         assert!(host.expect_response(id).content_text().contains(&format!(r#""canary":{n}"#)));
     }
-    // Each hostile one ends too, in whatever way; `finish` checks that nothing was answered twice.
+    // Each hostile one ends too, in any way; `finish` checks that none was answered twice.
     for id in hostile {
         host.expect_response(id);
     }

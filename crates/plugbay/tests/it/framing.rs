@@ -19,7 +19,7 @@ fn a_server_that_wants_content_length_framing_gets_it() {
     host.finish();
 }
 
-/// How the framing of a silent server is found depends on how busy the machine is; the actor's tests script that.
+/// Finding the framing of a silent server depends on how busy the machine is; the actor's tests script that.
 #[test]
 fn content_length_framing_that_a_server_has_used_is_remembered() {
     let workspace = Workspace::new();

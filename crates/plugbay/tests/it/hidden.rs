@@ -1,11 +1,11 @@
-//! Hidden characters: no mode shows those of definitions, and results keep theirs.
+//! Hidden characters: no mode shows those in definitions, but results keep theirs.
 
 use plugbay_testkit::{Script, Workspace};
 use serde_json::json;
 
 use crate::gateway;
 
-/// A tool with a direction mark, an escaped zero-width space and an escaped tag in its texts.
+/// A tool whose texts have a direction mark, an escaped zero-width space and an escaped tag.
 const LYING: &str = "{\"name\":\"echo\",\"description\":\"Says\u{202e} it \\u200bback\",\"inputSchema\":{\"type\":\"object\",\
     \"properties\":{\"m\":{\"type\":\"string\",\"description\":\"a \\udb40\\udc41message\"}}}}";
 

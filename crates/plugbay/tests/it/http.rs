@@ -1,4 +1,4 @@
-//! `plugbay serve --http` as its users run it: real sockets, many hosts, some of which do not read.
+//! `plugbay serve --http` as users run it: real sockets, and many hosts, some of which do not read.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::gateway;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"testkit","version":"0"}}}"#;
 
-/// Starts the gateway on these servers, which all sessions share, and waits until it knows them all.
+/// Starts the gateway with these servers, which all sessions share, and waits until it knows them all.
 fn start(workspace: &Workspace, servers: &[(&str, Script)]) -> HttpGateway {
     let shared = serde_json::json!({ "scope": "shared" });
     workspace.write_config(&workspace.config(servers).top("defaults", shared));
@@ -88,9 +88,9 @@ fn a_modern_host_that_disconnects_cancels_its_call() {
     workspace.await_log("a", "notifications/cancelled", 1);
 }
 
-/// 500 hosts, 200 of which never read their answers, 800 MiB in all; the others call again and again, and
-/// each gets its own answers and nobody else's. What waits is limited to 512 MiB, and the buffers in which
-/// it was read are a little larger than what was in them.
+/// 500 hosts, 200 of which never read their answers, 800 MiB in all. The others call repeatedly, and each
+/// gets only its own answers. Waiting data is limited to 512 MiB; the buffers in which it was read are
+/// slightly larger.
 #[test]
 fn slow_hosts_reach_a_limit_and_delay_no_other() {
     const SLOW: usize = 200;
@@ -112,7 +112,7 @@ fn slow_hosts_reach_a_limit_and_delay_no_other() {
     }
     let sessions: Vec<Option<String>> = (0..QUICK).map(|n| (n % 2 == 0).then(|| open(&gateway))).collect();
     for round in 0..3 {
-        // Connected anew in each round: on a busy machine the gateway closes what is idle for long.
+        // Connected again in each round, because on a busy machine the gateway closes idle connections.
         let mut quick: Vec<HttpHost> = Vec::new();
         for (n, session) in sessions.iter().enumerate() {
             let mut host = gateway.connect();

@@ -1,4 +1,4 @@
-//! The plain API as its clients use it: the examples of the documentation, and a configuration in YAML.
+//! The plain API as its clients use it: the examples in the documentation, and a configuration in YAML.
 
 use std::{fs, path::Path, process::Command};
 
@@ -102,7 +102,8 @@ fn a_session_has_at_most_128_calls_in_flight_and_a_client_that_leaves_cancels_it
     });
 }
 
-/// Each `curl` block of the page is run as it stands; the block behind it tells the status and the shape of the body.
+/// Runs each `curl` block of the page unchanged; the block after it shows the status and the shape of the
+/// body.
 #[test]
 fn the_curl_examples_of_the_plain_api_work_as_the_documentation_says() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/http.md");
@@ -131,7 +132,7 @@ fn the_curl_examples_of_the_plain_api_work_as_the_documentation_says() {
     }
 }
 
-/// The `curl` blocks of a page, each with the block behind it.
+/// The `curl` blocks of a page, each with the block after it.
 fn examples(page: &str) -> Vec<(String, String)> {
     let blocks: Vec<&str> = page.split("\n```").skip(1).step_by(2).collect();
     let text = |block: &str| block.split_once('\n').map_or("", |(_, text)| text).trim().to_owned();
@@ -145,7 +146,8 @@ fn examples(page: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Everything that is wanted is there. A text with `…` stands for any, a list for its first element.
+/// Checks that all wanted members exist. A text with `…` matches any text, a list is represented by its first
+/// element.
 fn check_shape(wanted: &Value, found: &Value, place: &str) {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => {

@@ -1,4 +1,4 @@
-//! Lists that fit the host: what a server lists for the capabilities of a host, and changes that calls bring about.
+//! Lists that fit the host: a server's lists depend on the host's capabilities, and calls may change them.
 
 use std::{process::Command, time::Instant};
 
@@ -18,7 +18,7 @@ fn choosy(era: &str) -> Script {
         .set("tools_with", r#"{"sampling":["ask_model"],"elicitation":["ask_user"],"roots":["roots"]}"#)
 }
 
-/// Opens as a host of this name and era with these capabilities.
+/// Opens a host of this name and era with these capabilities.
 #[track_caller]
 fn opened(host: Host, client: &str, era: &str, capabilities: &str) -> Host {
     host.declare(capabilities);
@@ -37,7 +37,7 @@ fn opened(host: Host, client: &str, era: &str, capabilities: &str) -> Host {
     host
 }
 
-/// A host without a daemon: what it lists first, and what in the end.
+/// The first and the last list of a host without a daemon.
 #[track_caller]
 fn session(workspace: &Workspace, era: &str, capabilities: &str) -> (Vec<String>, Vec<String>) {
     let host = opened(workspace.serve(&gateway()), "claude-code", era, capabilities);
@@ -95,7 +95,7 @@ fn a_list_that_is_the_same_for_all_capabilities_is_cached_once_and_holds_for_oth
     let files = std::fs::read_dir(folder).expect("a cache").flatten().map(|entry| entry.path());
     let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
     let file = std::fs::read(&files[0]).expect("a file");
-    // The first line says the format; the head follows it.
+    // The first line gives the format; the head follows.
     let cached = serde_json::Deserializer::from_slice(&file).into_iter::<Value>().nth(1);
     let cached = cached.expect("a head").expect("JSON");
     let lists = cached["lists"].as_array().expect("lists");
@@ -159,7 +159,7 @@ fn windows_of_different_capabilities_see_their_own_lists_of_one_process() {
             poor.finish();
             rich.finish();
         }
-        // Now both lists are known, and a window that lists once has its own at once.
+        // Now both lists are known, and a window that lists once gets its own list at once.
         let [poor, rich] = windows(&workspace, [POOR, RICH]);
         assert_eq!(poor.tool_names(), expected(POOR), "{era} {scope}");
         assert_eq!(rich.tool_names(), expected(RICH), "{era} {scope}");
@@ -195,7 +195,7 @@ fn a_list_change_during_a_call_reaches_a_host_that_lists_again_before_the_answer
         host.call("s__pid", "{}");
         let call = host.start_call("s__grow", "{}");
         host.expect_notification(LIST_CHANGED);
-        // The answer waits for the list, which another call does not.
+        // Its answer waits for the list; another call does not.
         host.call("s__echo", "{}");
         assert_eq!(order(&host, call), ["notification"]);
         assert!(host.tool_names().contains(&"s__new".to_owned()));

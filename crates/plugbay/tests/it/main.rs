@@ -54,7 +54,7 @@ fn gateway() -> PathBuf {
     gateway_path(env!("CARGO_BIN_EXE_plugbay"))
 }
 
-/// Starts the gateway on these servers, opens it as a legacy host, and waits for the named tools.
+/// Starts the gateway with these servers, opens it as a legacy host, and waits for the named tools.
 #[track_caller]
 fn open(workspace: &Workspace, servers: &[(&str, Script)], tools: &[&str]) -> Host {
     open_with(workspace, &workspace.config(servers), tools)
@@ -69,21 +69,21 @@ fn open_with(workspace: &Workspace, config: &Config, tools: &[&str]) -> Host {
     host
 }
 
-/// Fills the cache: a whole run in which the named tools were listed.
+/// Fills the cache by a whole run in which the named tools are listed.
 #[track_caller]
 fn warm(workspace: &Workspace, config: &Config, tools: &[&str]) {
     open_with(workspace, config, tools).finish();
 }
 
-/// How often an instance of a legacy server was opened that serves hosts of every kind. One that only lists, for hosts
-/// that declare nothing, is told of no capabilities.
+/// How often a legacy server's instance was opened that serves hosts of every kind. An instance that only
+/// lists, for hosts without capabilities, does not count.
 fn shared_instances(workspace: &Workspace, server: &str) -> usize {
     let log = workspace.log(server);
     let opened = log.iter().filter(|line| line.contains(r#""initialize""#));
     opened.filter(|line| line.contains(r#""sampling""#)).count()
 }
 
-/// Whether `text` holds one of `words`, in any case.
+/// Whether `text` contains one of `words`, ignoring case.
 fn mentions(text: &str, words: &[&str]) -> bool {
     let text = text.to_lowercase();
     words.iter().any(|word| text.contains(word))

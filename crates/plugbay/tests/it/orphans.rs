@@ -9,7 +9,7 @@ use crate::{gateway, open};
 
 const SERVERS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Five servers with two grandchildren each that hold the pipes and ignore the end of input.
+/// Five servers, each with two grandchildren that hold the pipes and ignore the end of input.
 fn start(workspace: &Workspace, server: &Script) -> (Host, Vec<Process>) {
     let servers: Vec<(&str, Script)> = SERVERS.iter().map(|name| (*name, server.clone())).collect();
     let tools: Vec<String> = SERVERS.iter().map(|name| format!("{name}__echo")).collect();
@@ -74,7 +74,7 @@ fn no_process_is_left_after_sigterm() {
     }
 }
 
-/// `drain` would let the call go on for an hour.
+/// `drain` would allow the call to go on for an hour.
 #[test]
 fn no_process_is_left_after_a_second_sigterm_which_ends_a_gateway_at_once() {
     let workspace = Workspace::new();

@@ -1,4 +1,4 @@
-//! What nobody here knows passes all the same: extensions and experiments, methods and notifications.
+//! Unknown messages pass too: extensions and experiments, methods and notifications.
 
 use plugbay_testkit::{Host, RawMessage, Script, Workspace};
 use serde_json::json;
@@ -36,7 +36,7 @@ fn extensions_are_declared_in_both_directions() {
         let told = log.iter().rfind(|line| line.contains(told)).expect("it was called");
         assert!(told.contains(OF_HOST), "{pair:?}: {told}");
 
-        // A server that has been met before is known when the next host comes.
+        // A server that was opened before is known when the next host comes.
         let host = workspace.serve(&gateway());
         let opened = open(&host, host_era);
         assert!(opened.result().contains(OF_SERVER), "{pair:?}: {opened:?}");

@@ -1,4 +1,4 @@
-//! What hosts get that plugbay knows: by the name they introduce themselves with, their version, and their environment.
+//! The treatment of known hosts, recognised by their name, their version, and their environment.
 
 use std::process::Command;
 
@@ -43,7 +43,7 @@ fn names(host: &Host) -> Vec<String> {
         .collect()
 }
 
-/// Whether every tool is in sight.
+/// Whether every tool is listed.
 fn lists_all(host: &Host) -> bool {
     names(host).iter().any(|name| name.ends_with("__tool_0"))
 }

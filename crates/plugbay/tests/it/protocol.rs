@@ -1,4 +1,4 @@
-//! The gateway as a protocol peer: handshakes of both eras, errors, and an end that is an end.
+//! The gateway as a protocol peer: handshakes of both eras, errors, and a clean end.
 
 use plugbay_testkit::{Host, Script, Workspace, wait_until_gone};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Search with a model: a real gateway, and an endpoint that speaks like Gemini.
+//! Search with a model: a real gateway, and an endpoint that answers like Gemini.
 
 use plugbay_testkit::{Config, Endpoint, Host, Play, Script, Workspace};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn says(text: &str) -> Play {
     )
 }
 
-/// Two tools behind search, and Gemini at this endpoint.
+/// A configuration with two tools behind search, and Gemini at this endpoint.
 fn config(workspace: &Workspace, endpoint: &Endpoint) -> Config {
     let tools = json!([
         { "name": "draw", "description": "Paints a landscape.", "inputSchema": { "type": "object" } },
@@ -55,7 +55,7 @@ fn a_model_ranks_a_search_and_is_asked_once() {
     assert!(text.contains("paint a landscape") && text.contains("s__draw() - Paints a landscape."), "{text}");
     assert_eq!(first(&host, " Paint  a landscape"), "s__env");
     assert!(endpoint.untaken().is_empty());
-    // The key is the model's alone.
+    // Only the model gets the key.
     let environment = host.call("execute_tool", r#"{"name":"s__env"}"#).content_text();
     assert!(environment.contains("PATH") && !environment.contains(SECRET), "{environment}");
     let ended = host.finish();

@@ -1,4 +1,4 @@
-//! A changed config takes effect while the host stays connected, and touches only what changed.
+//! A changed config takes effect while the host stays connected, and affects only what changed.
 
 mod authorization;
 mod credentials;
@@ -78,7 +78,7 @@ fn a_broken_configuration_leaves_every_server_as_it_was() {
     let host = open_with(&workspace, &config, &["s__pid"]);
     let before = pid(&host, "s");
     fs::write(workspace.config_path(), "{ this is no config").unwrap();
-    // The next good one proves that the broken one was seen or passed over by then.
+    // The next valid config proves that the broken one was read or skipped by then.
     assert_eq!(pid(&host, "s"), before);
     workspace.write_config(&config.clone().server(&workspace, "added", &Script::friendly()));
     host.await_tools(&["s__pid", "added__pid"]);
@@ -101,7 +101,7 @@ fn an_emptied_configuration_leaves_every_server_as_it_was() {
     host.finish();
 }
 
-/// The stubborn server is killed only after its grace, twice.
+/// The stubborn server is killed only after twice its grace.
 #[test]
 fn a_reload_does_not_wait_for_a_removed_server_that_ends_slowly() {
     let workspace = Workspace::new();
@@ -312,7 +312,7 @@ fn a_reload_of_remember_ends_the_memory_of_searches() {
 
     let host = workspace.serve(&gateway());
     host.initialize();
-    // The mode is of the same reload: when the tool is listed, nothing is remembered any more.
+    // The mode changes in the same reload: when the tool is listed, nothing is remembered any more.
     workspace.write_config(&config.top("search", json!({ "remember": false })).top("mode", json!("all")));
     host.await_tools(&["s__echo"]);
     host.barrier();
@@ -321,7 +321,7 @@ fn a_reload_of_remember_ends_the_memory_of_searches() {
     assert!(!remembered().contains("wallaby"), "{}", remembered());
 }
 
-/// Keys that hold other keys, and those with a test of their own above.
+/// Keys that contain other keys, and keys with their own test above.
 const WITHOUT_ROW: [&str; 18] = [
     "audit",
     "authorization",
@@ -378,7 +378,7 @@ fn every_key_of_the_schema_has_a_reload_test() {
     assert!(unknown.is_empty(), "not in the schema: {unknown:?}");
 }
 
-/// The keys of one object of the schema, without other spellings of a key and without those that have no effect.
+/// The keys of one object in the schema, without other spellings and without keys that have no effect.
 fn keys_of(prefix: &str, definition: &Value) -> Vec<String> {
     let Some(properties) = definition["properties"].as_object() else { return Vec::new() };
     let counts = |schema: &Value| {

@@ -1,5 +1,5 @@
-//! Resources, prompts, completions and notifications: what passes is not changed either, byte for byte, in
-//! every pairing of eras.
+//! Resources, prompts, completions and notifications also pass unchanged, byte for byte, in every pairing of
+//! eras.
 
 use plugbay_testkit::{Host, RawMessage, Script, Workspace};
 use serde_json::json;
@@ -10,7 +10,7 @@ const RESOURCE: &str = r#"{"size":123456789012345678901234567890,"uri":"x:\/\/od
 const TEMPLATE: &str = r#"{"name":"t \u00e9é","uriTemplate":"x://t/{id}","annotations":{"lastModified":"2026-01-02"},"later":[1.0,1E-400],"icons":[]}"#;
 const PROMPT: &str = r#"{"arguments":[{"required":true,"name":"a","later":1.0}],"name":"odd","icons":[{"src":"data:,"}],"title":"\ud83d\ude00","_meta":{"z":1,"a":2}}"#;
 
-/// A server that has all of these, and answers to each with an entry of the corpus.
+/// A server that has all of these, and answers each request with an entry of the corpus.
 fn server() -> Script {
     let uris = (0..RESULTS.len()).map(|n| format!(r#"{{"uri":"x:{n}","name":"{n}"}}"#));
     let prompts = (0..RESULTS.len()).map(|n| format!(r#"{{"name":"p{n}"}}"#));
@@ -105,7 +105,8 @@ fn requests_reach_the_server_unchanged_but_for_the_name() {
         let host = open(&workspace, pair, server());
         for (method, params, pointer) in requests {
             let answer = ask(&host, method, params).result_value();
-            // The last of them is the member itself, the first in the reference; no argument is one.
+            // The last of them is the member itself, the first one is in the reference; none is in the
+            // arguments.
             let expected = match method {
                 "prompts/get" => params.replace(r#","name":"s__odd""#, r#","name":"odd""#),
                 "completion/complete" => {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::gateway;
 
-/// A server with a tool that gives a long page, one that gives 5 MB, and one that repeats its arguments.
+/// A server with a tool that returns a long page, one that returns 5 MB, and one that repeats its arguments.
 fn script() -> Script {
     let result = json!({ "content": [{ "type": "text", "text": page() }] }).to_string();
     Script::friendly().result("page", &result).tool("big", r#"{"size":5000000}"#)
@@ -142,7 +142,7 @@ fn the_configuration_says_which_results_have_outlines() {
     assert!(big.text().len() < 6_000 && big.text().contains("read_result {"), "{:.3000}", big.text());
 }
 
-/// The files that a process has open and that have no name any more, below a folder.
+/// The files below a folder that a process has open and that no longer have a name.
 fn nameless(pid: u32, folder: &Path) -> usize {
     let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("Linux").flatten();
     let paths = open.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -242,7 +242,7 @@ fn http(workspace: &Workspace) -> HttpGateway {
     gateway
 }
 
-/// The result in a body that is JSON, or an event of a stream.
+/// The result in a body that is JSON or an event stream.
 fn result_in(body: &str) -> (String, bool) {
     let json =
         body.lines().find_map(|line| line.strip_prefix("data: ").filter(|data| data.contains("\"result\"")));

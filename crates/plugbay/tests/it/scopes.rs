@@ -1,4 +1,5 @@
-//! Scopes over HTTP: who shares a process of a server, and that nothing of one session reaches another.
+//! Scopes over HTTP: which sessions share a process of a server, and that no data of one session reaches
+//! another.
 
 use std::{thread, time::Duration};
 
@@ -13,7 +14,7 @@ const SESSIONS: usize = 200;
 const ROUNDS: usize = 100;
 const THREADS: usize = 8;
 
-/// A server that tells everything that it was ever told.
+/// A server that reports everything it was ever sent.
 fn remembering() -> Script {
     Script::new().tool("keep", r#"{"remember":true}"#).tool("pid", r#"{"pid":true}"#)
 }
@@ -197,11 +198,12 @@ fn results_of_200_sessions_never_cross() {
     });
     assert_eq!(shared_instances(&workspace, "s"), 1, "one copy of the shared server");
     let own = workspace.starts("own").len();
-    // One lists for hosts of every kind, and one for hosts such as these.
+    // One lists for hosts of every kind, and one for hosts like these.
     assert!((SESSIONS..=SESSIONS + 2).contains(&own), "{own} for {SESSIONS} sessions");
 }
 
-/// The calls of some sessions: mostly to the shared server, now and then to their own, which tells all that it knows.
+/// The calls of some sessions: mostly to the shared server, sometimes to their own, which reports all that it
+/// knows.
 fn rounds(gateway: &HttpGateway, thread: usize) {
     let mut host = gateway.connect();
     for round in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! What servers ask of hosts: every server request in every pairing of eras, and what ends one.
+//! Server requests: each in every pairing of eras, and the ways in which one ends.
 
 use plugbay_testkit::{Host, RawMessage, Script, Workspace};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl Ask {
     }
 }
 
-/// A gateway before one server of this era, and a host that declares this in its own.
+/// A gateway with one server in this era, and a host in its era with these capabilities.
 fn open(workspace: &Workspace, host_era: &str, server_era: &str, capabilities: &str) -> Host {
     let host = workspace.serve_with(&gateway(), &[("s", server(server_era))]);
     host.declare(capabilities);
@@ -83,14 +83,14 @@ fn call_params(tool: &str) -> String {
     format!(r#"{{"name":"s__{tool}","arguments":{{"k":1.0}}}}"#)
 }
 
-/// The same request with what it was answered to bring.
+/// The same request, with the answers that it was asked for.
 fn retry(host: &Host, method: &str, params: &str, required: &RawMessage, responses: &str) -> u64 {
     let state = &required.result_value()["requestState"];
     let params = params.strip_suffix('}').unwrap();
     host.request(method, &format!(r#"{params},"inputResponses":{responses},"requestState":{state}}}"#))
 }
 
-/// Goes through a call in which one thing is asked, as a host of this era sees it.
+/// Makes a call that sends one server request, as a host in this era sees it.
 #[track_caller]
 fn go_through(host: &Host, host_era: &str, ask: &Ask) -> RawMessage {
     go_through_request(host, host_era, "tools/call", &call_params(ask.tool), ask)
@@ -205,7 +205,7 @@ fn servers_get_the_client_capabilities_of_the_host_and_no_more() {
         let log = workspace.log("s");
         let opening = log.iter().rfind(|line| line.contains(r#""initialize""#)).unwrap();
         assert!(opening.contains(&format!(r#""capabilities":{declared}"#)), "{opening}");
-        // What it did not declare is refused in its name.
+        // A request that it did not declare is refused on its behalf.
         for tool in ["sample", "form"] {
             let text = host.call(&format!("s__{tool}"), "{}").content_text();
             assert!(text.contains("-32601") && text.contains("has not declared"), "{text}");

@@ -11,7 +11,7 @@ const EXTENSION: &str = "io.modelcontextprotocol/skills";
 /// A file of a skill: its URI and its text.
 type File = (&'static str, String);
 
-/// The files of a server's skill `git`: the same URIs everywhere, and a text of its own.
+/// The files of a server's skill `git`: the same URIs everywhere, but different texts.
 fn git(server: &str) -> [File; 2] {
     let text = format!(
         "---\nname: git\ndescription: Follow our Git conventions\n---\nAs {server} does it: see refs/X.md.\n"
@@ -34,7 +34,8 @@ fn entry(files: &[File]) -> Value {
     })
 }
 
-/// A server with these skills, on a page each. It lists directories: that of the first skill.
+/// A server with these skills, each on its own page. It lists directories; the listing is that of the first
+/// skill.
 fn skilled(era: &str, skills: &[Vec<File>]) -> Script {
     let mut methods = serde_json::Map::new();
     let mut reads = serde_json::Map::new();
@@ -81,11 +82,11 @@ fn refused(host: &Host, method: &str, params: &Value) -> i64 {
     host.expect_response(id).error_code()
 }
 
-/// Reads every file of an entry as a host must: its bytes against digest and size.
+/// Reads every file of an entry as a host must, and checks its bytes against digest and size.
 #[track_caller]
 fn verify(host: &Host, entry: &Value) -> Vec<String> {
     let files = entry["resources"].as_array().expect("files");
-    // All at once: answers of two servers cross.
+    // All at once, so that answers of two servers cross.
     let ids: Vec<u64> = files
         .iter()
         .map(|file| host.request("resources/read", &json!({ "uri": file["uri"] }).to_string()))
@@ -181,7 +182,7 @@ fn a_skill_without_rival_keeps_its_uris_and_one_that_no_list_has_is_found() {
     }
 }
 
-/// A server that has a skill and does not list it.
+/// A server that has a skill but does not list it.
 fn secretive(era: &str, files: Vec<File>) -> Script {
     let script = skilled(era, &[files]);
     let text: Value = serde_json::from_str(&script.text()).expect("a script");

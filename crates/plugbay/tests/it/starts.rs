@@ -1,4 +1,4 @@
-//! Many servers that need the processor to start: all list, none is started twice.
+//! Many servers that need the processor to start: all of them list, and none is started twice.
 
 use plugbay_testkit::{Script, Workspace};
 use serde_json::json;

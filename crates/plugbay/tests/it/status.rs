@@ -1,4 +1,4 @@
-//! `plugbay status`: what runs, told by those that run, and nothing of those that do not.
+//! `plugbay status`: it reports what is running, and nothing that is not.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ fn gateways(workspace: &Workspace) -> Vec<Value> {
     told["gateways"].as_array().expect("a list").clone()
 }
 
-/// Looks until all that runs fits.
+/// Reads the status until it matches.
 #[track_caller]
 fn await_status(workspace: &Workspace, what: &str, fits: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     wait_until(what, DEADLINE, || Some(gateways(workspace)).filter(|told| fits(told)))
@@ -50,7 +50,7 @@ fn open_as(host: &Host, name: &str, version: &str) {
 #[test]
 fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
     let workspace = Workspace::new();
-    // A server of sessions would not start before it is called.
+    // A server with instances for sessions would not start before it is called.
     let config = workspace.config(&[("a", Script::friendly())]).top("mode", json!("auto"));
     let config = config.options("a", json!({ "scope": "shared", "warm": "always" }));
     workspace.write_config(&config);
@@ -129,7 +129,7 @@ fn two_gateways_are_shown_with_their_hosts_and_servers_until_they_end() {
 #[test]
 fn a_killed_gateway_is_not_shown_and_its_status_file_is_removed() {
     let workspace = Workspace::new();
-    // One that was killed while it wrote leaves a draft, which is cleared when it is surely nobody's.
+    // A process that was killed while writing leaves a draft, which is removed once it surely has no owner.
     let pages = || {
         let mut pages = workspace.files(STATUS_FILES);
         pages.retain(|page| page.extension().is_none_or(|extension| extension != "draft"));

@@ -1,4 +1,4 @@
-//! Tasks and the lives of processes: the gateway's, and those of its servers.
+//! Tasks and the lifetimes of processes: the gateway's, and those of its servers.
 
 use plugbay_testkit::{Host, Script, Workspace};
 use rustix::process::Signal;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::open;
 
-/// A server whose tool `begin` answers by a task; all its tasks bear the same id.
+/// A server whose tool `begin` answers with a task; all its tasks have the same id.
 fn server(name: &str) -> Script {
     let tasks = json!({"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}});
     let told = json!({"taskId": "1", "status": "working", "statusMessage": name});
@@ -15,7 +15,7 @@ fn server(name: &str) -> Script {
         "tasks/list": {"result": {"tasks": [told]}},
         "tasks/result": {"hang": true},
     });
-    // Said before the answer, so that whoever has that can rely on it.
+    // Written before the answer, so that it is there when the answer arrives.
     let begun = json!({"result": {"task": told}, "stderr": ["last words of the task"]});
     let tools = json!([
         {"name": "begin", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}},
@@ -69,7 +69,7 @@ fn tasks_result_reports_how_its_server_died() {
     // A server that keeps its tasks elsewhere still knows it.
     let told = ask(&host, "tasks/get", &json!({"taskId": id}));
     assert_eq!(told["result"]["status"], "working", "{told}");
-    // One that refuses has lost it for a reason, whether it is that one or its successor that is asked.
+    // A server that refuses has lost the task for a reason, whichever of the two servers is asked.
     workspace.server_process("s").signal(Signal::KILL);
     let lost = ask(&host, "tasks/cancel", &json!({"taskId": id}))["error"]["message"].clone();
     let lost = lost.as_str().expect("words");

@@ -1,4 +1,4 @@
-//! A broken configuration, and a server that does not work: what the host's model and its user read.
+//! A broken configuration, and a server that does not work: the texts for the host's model and its user.
 
 use std::{
     fs,
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 
 use crate::{LIST_CHANGED, gateway};
 
-/// Stands in every broken file where secrets stand.
+/// Used in every broken file where secrets stand.
 const CANARY: &str = "canary-in-the-environment";
 
-/// One way to break a configuration, what is shown of it, and how it is mended.
+/// One way to break a configuration, the text that is shown about it, and the way to fix it.
 struct Breakage {
     /// Whether plugbay is started with `--config`.
     explicit: bool,
     /// The text of the file, if there is one.
     broken: fn(&Workspace) -> Option<String>,
-    /// What is wrong, where, and what helps.
+    /// The problem, its place, and the remedy.
     told: [&'static str; 3],
     mend: fn(&Workspace),
 }
@@ -139,7 +139,7 @@ fn put_good(workspace: &Workspace) {
     write(workspace, &workspace.config_path(), &good(workspace));
 }
 
-/// Puts a file in its place in one step.
+/// Replaces a file in one step.
 fn write(workspace: &Workspace, file: &Path, text: &str) {
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     let draft = workspace.path().join("tmp/draft");
@@ -153,7 +153,7 @@ fn plugbay(workspace: &Workspace, arguments: &[&str]) -> Output {
     command.output().expect("plugbay runs")
 }
 
-/// What a user reads of `plugbay status`, in one line, once it fits.
+/// The output of `plugbay status` on one line, once it matches.
 #[track_caller]
 fn await_status(workspace: &Workspace, what: &str, fits: impl Fn(&str, bool) -> bool) -> String {
     wait_until(what, DEADLINE, || {
@@ -190,7 +190,7 @@ fn has_all(place: &str, text: &str, parts: &[&str]) {
 
 #[test]
 fn every_broken_configuration_is_visible_to_model_and_user_and_can_be_mended() {
-    // Side by side, because each waits most of the time.
+    // In parallel, because each waits most of the time.
     thread::scope(|scope| {
         for (name, breakage) in BREAKAGES {
             scope.spawn(move || {
@@ -261,7 +261,7 @@ fn a_configuration_broken_while_running_is_visible_and_changes_no_list() {
         let notified = host.take_now(|message| message.method().as_deref() == Some(LIST_CHANGED));
         assert!(notified.is_none(), "{notified:?}");
         assert!(host.call("s__echo", r#"{"still":1}"#).content_text().contains("still"));
-        // Who comes now reads it at once.
+        // A host that connects now reads it at once.
         let id = if modern {
             host.request("server/discover", "{}")
         } else {

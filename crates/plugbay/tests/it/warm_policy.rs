@@ -1,4 +1,4 @@
-//! Which servers start with the gateway: by their `warm`, their cached list, and the mode.
+//! Which servers start with the gateway, depending on their `warm`, their cached list, and the mode.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn servers(workspace: &Workspace) -> Config {
         .fold(config, |config, name| config.options(name, json!({ "warm": name })))
 }
 
-/// Makes every cached list this old, in hours.
+/// Sets the age of every cached list, in hours.
 fn age_cache(workspace: &Workspace, hours: u64) {
     for file in
         workspace.files("cache").iter().filter(|file| file.extension().is_some_and(|end| end == "json"))
@@ -36,7 +36,7 @@ fn age_cache(workspace: &Workspace, hours: u64) {
     }
 }
 
-/// A second run, in which the servers that start with the gateway have started.
+/// A second run, after the servers that start with the gateway have started.
 fn second_run(workspace: &Workspace) -> Host {
     let host = workspace.serve(&gateway());
     host.initialize();
@@ -76,7 +76,7 @@ fn a_server_with_a_stale_list_starts_unless_it_shall_never() {
     workspace.await_log("used", "listed", 2);
     host.finish();
     assert_eq!(starts(&workspace), [2, 2, 1, 2]);
-    // The lists were confirmed: they are fresh again.
+    // The lists were confirmed, so they are fresh again.
     let host = workspace.serve(&gateway());
     host.initialize();
     host.list_tools();

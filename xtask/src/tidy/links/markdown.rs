@@ -1,4 +1,4 @@
-//! The links and headings of a Markdown text, as far as our pages use Markdown.
+//! The links and headings of a Markdown text, for the subset of Markdown that our pages use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ pub(super) struct Link {
     pub(super) line: usize,
 }
 
-/// Inline links and images, reference definitions, and `href` or `src` in HTML; none in code.
+/// Inline links and images, reference definitions, and `href` or `src` in HTML; all outside of code.
 pub(super) fn links(text: &str) -> Vec<Link> {
     let text = without_code_spans(&without_fences(text));
     let mut found = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn links(text: &str) -> Vec<Link> {
     found
 }
 
-/// What `#anchor` can name: headings in GitHub's spelling, and `id` or `name` in HTML.
+/// The anchors that `#anchor` can refer to: headings in GitHub's spelling, and `id` or `name` in HTML.
 pub(super) fn anchors(text: &str) -> BTreeSet<String> {
     let text = without_fences(text);
     let mut anchors: BTreeSet<String> =
@@ -42,7 +42,7 @@ fn heading(line: &str) -> Option<&str> {
         .then(|| title.trim().trim_end_matches('#').trim_end())
 }
 
-/// Lower case, blanks as hyphens, no punctuation; of a link only its text counts.
+/// A title in lower case, with blanks as hyphens, without punctuation; of a link only the text is used.
 fn slug(title: &str) -> String {
     let mut shown = String::new();
     let mut rest = title;
@@ -55,7 +55,7 @@ fn slug(title: &str) -> String {
     kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()
 }
 
-/// The text with fenced blocks empty; lines keep their numbers.
+/// The text with emptied fenced blocks; lines keep their numbers.
 fn without_fences(text: &str) -> String {
     let mut open: Option<&str> = None;
     let mut kept = String::with_capacity(text.len());
@@ -73,7 +73,7 @@ fn without_fences(text: &str) -> String {
     kept
 }
 
-/// The text with blanks for code between backticks, so that all places stay where they are.
+/// The text with blanks in place of code between backticks, so that all positions stay the same.
 fn without_code_spans(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -88,7 +88,7 @@ fn without_code_spans(text: &str) -> String {
     kept + rest
 }
 
-/// Where a code span ends: behind as many backticks as opened it, in the same paragraph.
+/// The end of a code span: after as many backticks as opened it, in the same paragraph.
 fn closing(text: &str, ticks: usize) -> Option<usize> {
     let paragraph = &text[..text.find("\n\n").unwrap_or(text.len())];
     let mut place = 0;
@@ -102,7 +102,7 @@ fn closing(text: &str, ticks: usize) -> Option<usize> {
     None
 }
 
-/// `[text](target "title")`, with the target in angle brackets or not.
+/// Links of the form `[text](target "title")`, with or without angle brackets around the target.
 fn inline(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.match_indices("](").filter_map(|(start, mark)| {
         let inside = text[start + mark.len()..].trim_start();
@@ -114,7 +114,7 @@ fn inline(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// `[label]: target` on a line of its own; a footnote is none.
+/// Definitions of the form `[label]: target` on their own line, except footnotes.
 fn definitions(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.split_inclusive('\n').scan(0, |place, line| {
         let start = *place;
@@ -128,7 +128,7 @@ fn definitions(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The values of HTML attributes, which stand in double quotes.
+/// The values of these HTML attributes, if they are in double quotes.
 fn attributes<'a>(text: &'a str, names: &'static [&'static str]) -> impl Iterator<Item = (usize, &'a str)> {
     names.iter().flat_map(move |name| {
         text.match_indices(*name).filter_map(move |(start, name)| {

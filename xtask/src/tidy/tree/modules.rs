@@ -1,4 +1,4 @@
-//! Follows the `mod` declarations of a crate from its root, and leaves out those of tests.
+//! Follows the `mod` declarations of a crate from its root, except those of tests.
 
 use proc_macro2::TokenStream;
 
@@ -15,7 +15,7 @@ pub(crate) struct Crate {
     pub(crate) modules: Vec<Module>,
 }
 
-/// A module of a crate, in a file of its own or within that of another.
+/// A module of a crate, in its own file or inside that of another.
 pub(crate) struct Module {
     /// Its names below the crate's root; empty for the root itself.
     pub(crate) path: Vec<String>,
@@ -61,7 +61,7 @@ fn read(tree: &Tree, file: &str, path: Vec<String>, modules: &mut Vec<Module>) -
     add(tree, Module { path, file: file.to_owned(), tokens }, &folder, modules)
 }
 
-/// Adds a module and all below it; the files of its children are in `folder`.
+/// Adds a module and all modules below it; the files of its children are in `folder`.
 fn add(tree: &Tree, mut module: Module, folder: &str, modules: &mut Vec<Module>) -> Result<(), String> {
     let (own, children) = tokens::split_children(module.tokens);
     module.tokens = own;
@@ -82,7 +82,7 @@ fn add(tree: &Tree, mut module: Module, folder: &str, modules: &mut Vec<Module>)
     Ok(())
 }
 
-/// Where the files of a module's children are.
+/// The folder with the files of a module's children.
 fn children_folder(file: &str, is_root: bool) -> &str {
     let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
     if is_root || name == "mod.rs" { folder } else { file.strip_suffix(".rs").unwrap_or(file) }

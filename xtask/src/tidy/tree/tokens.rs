@@ -1,4 +1,4 @@
-//! A Rust file as tokens: comments are gone, strings are literals, and test-only items are dropped.
+//! A Rust file as tokens: without comments and test-only items, with strings as literals.
 
 mod paths;
 mod tests_only;
@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 pub(crate) use paths::paths;
 
-/// The tokens of a file without items that only tests compile. An error begins with the line.
+/// The tokens of a file without test-only items. An error begins with the line number.
 pub(crate) fn parse(text: &str) -> Result<TokenStream, String> {
     let tokens: TokenStream = text
         .parse()
@@ -15,13 +15,13 @@ pub(crate) fn parse(text: &str) -> Result<TokenStream, String> {
     Ok(tests_only::dropped(tokens))
 }
 
-/// A module within another: `mod a;` has a file of its own, `mod a { … }` a body.
+/// A module inside another: `mod a;` has its own file, `mod a { … }` a body.
 pub(crate) struct Child {
     pub(crate) name: String,
     pub(crate) body: Option<TokenStream>,
 }
 
-/// Takes the modules out of the tokens of the one that declares them.
+/// Separates the child modules from a module's tokens.
 pub(crate) fn split_children(tokens: TokenStream) -> (TokenStream, Vec<Child>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let (mut own, mut children) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ pub(crate) fn group(token: &TokenTree, delimiter: Delimiter) -> Option<&Group> {
     }
 }
 
-/// Splits at commas outside of angle brackets; the parts of a group or of a list of generics.
+/// Splits at commas outside of angle brackets: for the parts of a group or of a list of generics.
 pub(crate) fn comma_separated(tokens: &[TokenTree]) -> Vec<&[TokenTree]> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);

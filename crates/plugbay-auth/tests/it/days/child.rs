@@ -1,4 +1,4 @@
-//! The process that a simulation starts: it makes requests with the login that it shares with others.
+//! The process that a simulation starts: it makes requests with the shared login.
 
 use std::{
     env, fs,
@@ -18,10 +18,10 @@ pub const TEST: &str = "days::child::a_process_of_the_simulation";
 pub const CLOCK: &str = "PLUGBAY_TEST_CLOCK";
 pub const FOLDER: &str = "PLUGBAY_TEST_FOLDER";
 pub const URL: &str = "PLUGBAY_TEST_URL";
-/// What replies begin with.
+/// The prefix of replies.
 pub const MARK: &str = "@@";
 
-/// It does nothing unless a simulation has started it.
+/// Does nothing unless a simulation has started it.
 #[tokio::test]
 async fn a_process_of_the_simulation() {
     let (Ok(clock), Ok(folder), Ok(url)) = (env::var(CLOCK), env::var(FOLDER), env::var(URL)) else { return };

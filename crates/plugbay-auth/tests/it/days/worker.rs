@@ -1,4 +1,4 @@
-//! One of the processes, as the simulation sees it.
+//! One of the processes, from the simulation's side.
 
 use std::{path::Path, process::Stdio};
 
@@ -10,7 +10,7 @@ use tokio::{
 use super::child;
 use crate::bench::Bench;
 
-/// What a process says about its request.
+/// The report of a process about its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     Done,
@@ -25,7 +25,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts this test binary again, as a process that takes commands.
+    /// Starts this test binary again as a process that takes commands.
     pub fn start(bench: &Bench, clock: &Path) -> Self {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", child::TEST, "--nocapture"])
@@ -48,7 +48,7 @@ impl Worker {
     pub async fn reply(&mut self) -> Reply {
         loop {
             let line = self.output.next_line().await.unwrap().expect("the process lives");
-            // The test harness of the process writes there as well.
+            // The test harness of the process writes to the same output.
             let Some((_, reply)) = line.split_once(child::MARK) else { continue };
             return match reply.split_once(' ').unwrap_or((reply, "")) {
                 ("done", _) => Reply::Done,
@@ -58,7 +58,7 @@ impl Worker {
         }
     }
 
-    /// `kill -9`.
+    /// Kills the process with `kill -9`.
     pub async fn kill(mut self) {
         self.process.kill().await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Bodies of responses, also of those that break, hang or never end.
+//! Bodies of responses, including those that break, hang or never end.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ pub enum Reply {
     Broken(Bytes),
     /// Nothing comes after these bytes, and the connection stays open.
     Hanging(Bytes),
-    /// These bytes come again and again.
+    /// These bytes are repeated for ever.
     Endless(Bytes),
     Sent,
 }

@@ -1,7 +1,8 @@
-//! The tokens of a scripted authorization server: short access tokens, refresh tokens for a single use.
+//! The tokens of a scripted authorization server: short access tokens, and refresh tokens for a single use.
 //!
-//! A refresh token that is used twice revokes the whole grant. As at most real servers, its predecessor is still good
-//! for a short time: an answer that gets lost would log the user out otherwise, and no client could help it.
+//! A refresh token that is used twice revokes the whole grant. As with most real servers, the predecessor
+//! stays valid for a short time: otherwise a lost answer would log the user out, and no client could prevent
+//! it.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,20 +15,20 @@ pub const SECRET: &str = "canary-secret";
 /// Form parameters.
 pub type Form = BTreeMap<String, String>;
 
-/// What a client may ask for, once the server knows who it is.
+/// The state of all grants and clients.
 #[derive(Debug)]
 pub struct Grants {
-    /// How long an access token holds, in seconds.
+    /// The lifetime of an access token, in seconds.
     pub life: u64,
-    /// How long the predecessor of a refresh token is good, in seconds.
+    /// How long a refresh token's predecessor stays valid, in seconds.
     pub grace: u64,
-    /// Each refresh issues another refresh token.
+    /// Whether each refresh issues a new refresh token.
     pub rotates: bool,
     /// Whether a login gives a refresh token.
     pub refreshes: bool,
     /// Clients by their id, with their secret.
     pub clients: HashMap<String, Option<String>>,
-    /// Registered clients get a secret.
+    /// Whether registered clients get a secret.
     pub secret_clients: bool,
     /// The nonce that proofs of possession need.
     pub nonce: Option<String>,
@@ -61,7 +62,7 @@ pub struct Access {
     pub grant: u64,
     pub expires: u64,
     pub scopes: String,
-    /// The public key that it is bound to.
+    /// The public key to which the token is bound.
     pub key: Option<String>,
 }
 
@@ -109,7 +110,7 @@ impl Default for Grants {
 
 impl Grants {
     fn name(&mut self, kind: &str) -> String {
-        // Unique among all sites, so that it is known whose it is.
+        // Unique among all sites, so that its owner is known.
         static COUNT: AtomicU64 = AtomicU64::new(100_000);
         self.count += 1;
         format!("{SECRET}-{kind}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
@@ -200,17 +201,17 @@ impl Grants {
         Issued { access, refresh, scopes, key }
     }
 
-    /// The access token, if it holds.
+    /// The access token, if it is valid.
     pub fn check(&self, token: &str, now: u64) -> Option<&Access> {
         self.access.get(token).filter(|access| now < access.expires && !self.revoked.contains(&access.grant))
     }
 
-    /// Access tokens that were issued so far hold no more.
+    /// Invalidates all access tokens issued so far.
     pub fn expire_all(&mut self) {
         self.access.clear();
     }
 
-    /// All grants end, as when the user withdraws consent.
+    /// Ends all grants, as if the user had withdrawn consent.
     pub fn revoke_all(&mut self) {
         self.access.clear();
         self.refresh.clear();

@@ -1,4 +1,4 @@
-//! What a scripted site answers when nothing else is programmed.
+//! The answers of a scripted site if nothing else is programmed.
 
 use std::{collections::BTreeMap, sync::atomic::Ordering};
 
@@ -138,7 +138,7 @@ fn tokens(issued: &Issued, life: u64) -> Value {
     body
 }
 
-/// Who the client is, if it proves that.
+/// The id of the client, if the request proves it.
 fn authenticated(script: &Script, form: &Form, headers: &HeaderMap) -> Option<String> {
     let basic = headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
     let (id, secret) = match basic {
@@ -176,7 +176,7 @@ fn register(script: &mut Script, body: &str) -> Answer {
     Answer::json(201, &client)
 }
 
-/// A proof of possession whose signature holds.
+/// A proof of possession with a valid signature.
 struct Proved {
     key: String,
     nonce: Option<String>,

@@ -1,5 +1,5 @@
-//! The calls of a run. A script that has to be started again gets the answers of before, in the order of before, and so makes
-//! the same calls: none of them is made twice.
+//! The calls of a run. If a script is started again, it gets its earlier answers in the same order. It
+//! therefore makes the same calls, and none of them is sent twice.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -7,7 +7,7 @@ use plugbay_core::{
     surface::Effect,
 };
 
-/// So many bytes of arguments and answers are kept. A run that needs more cannot be started again.
+/// Limit of arguments and answers that are kept, in bytes. A run that needs more cannot be started again.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 
 /// The calls of one run, in the order in which its script makes them.
@@ -17,7 +17,7 @@ pub(super) struct Ledger {
     /// The calls that are answered, in the order of their answers.
     answered: Vec<u32>,
     bytes: usize,
-    /// What the script that runs now has made and got of it.
+    /// How many calls the current start of the script has made, and how many answers it has got.
     made: u32,
     delivered: usize,
 }
@@ -36,35 +36,35 @@ pub(super) struct Entry {
 /// The tool of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CalledTool {
-    /// By the name that hosts know.
+    /// The name that hosts know.
     pub(super) name: String,
     pub(super) effect: Effect,
 }
 
-/// How far a call is.
+/// The state of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallState {
-    /// It was not sent to a server: perhaps not yet.
+    /// It was not sent to a server, or not yet.
     Unsent,
-    /// It was sent, and is not answered.
+    /// It was sent and has no answer yet.
     UnderWay,
     Done,
     Failed(String),
     /// It never reached a server.
     Refused(String),
-    /// In a dry run: it could be made.
+    /// In a dry run: the call could be made.
     Checked,
-    /// In a dry run: its arguments hold results that nobody knows yet.
+    /// In a dry run: its arguments contain results that are not known yet.
     Unchecked,
 }
 
-/// What a call of the script means for the ledger.
+/// How a call of the script relates to the ledger.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entered {
     New,
-    /// It was made before the script was started again.
+    /// The script made the same call before it was started again.
     Known,
-    /// Another call was made in its place then.
+    /// At this place the script made another call before it was started again.
     Different,
 }
 
@@ -100,7 +100,7 @@ impl Ledger {
         self.answered.push(number);
     }
 
-    /// The next answer for the script that runs now, if it has made that call.
+    /// The next answer for the running script, if it has made that call.
     pub(super) fn next_answer(&mut self) -> Option<(u32, ScriptAnswer)> {
         let number = *self.answered.get(self.delivered)?;
         if number >= self.made {
@@ -118,12 +118,12 @@ impl Ledger {
         self.bytes <= MOST_BYTES
     }
 
-    /// The script is started again: it has made no call.
+    /// Resets the progress for a new start of the script, which has made no call yet.
     pub(super) fn rewind(&mut self) {
         (self.made, self.delivered) = (0, 0);
     }
 
-    /// The calls of tools. All calls are numbered as people count.
+    /// The calls of tools, numbered from 1. The numbers count all calls.
     pub(super) fn tool_calls(&self) -> impl Iterator<Item = (usize, &CalledTool, &Entry)> {
         let entries = self.entries.iter().zip(1..);
         entries.filter_map(|(entry, number)| Some((number, entry.tool.as_ref()?, entry)))
@@ -142,7 +142,7 @@ impl Entry {
         &self.arguments
     }
 
-    /// What the script wrote in place of a name that leads nowhere.
+    /// The name that the script wrote, for a call of an unknown tool.
     pub(super) fn written_name(&self) -> String {
         match &self.function {
             Function::Tool { server: Some(server), tool } => format!("{server}.{tool}"),

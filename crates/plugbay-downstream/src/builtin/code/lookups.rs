@@ -1,4 +1,4 @@
-//! What a script can look up: tools by what they do, their definitions, help, and stored results.
+//! What a script can look up: tools by description, their definitions, help, and stored results.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     session::Session,
 };
 
-/// So many tools are found at most.
+/// Limit of tools that one search finds.
 const MOST_HITS: usize = 50;
 
 const HELP: &str = "\
@@ -35,10 +35,10 @@ results[\"r_…\"] is a promise of a stored result. input is the argument \"inpu
 console.log(…) and text(…) print. The value that is returned, or that of the last expression, is the answer.
 Promise.all makes calls at the same time. There is no network, no file, no clock and no timer.";
 
-/// Why a look-up fails, as a script sees it: a word and a text.
+/// Why a lookup fails, as a script sees it: a code word and a text.
 type Failure = (&'static str, String);
 
-/// Answers a call that is not one of a tool. Works in another thread.
+/// Answers a call that calls no tool. Works in another thread.
 pub(super) async fn answer(session: &Arc<Session>, call: &ScriptCall) -> ScriptAnswer {
     let gateway = session.gateway();
     let (session, call) = (Arc::clone(session), call.clone());
@@ -144,10 +144,11 @@ fn wrong(message: &str) -> Failure {
     ("wrong_arguments", message.to_owned())
 }
 
-/// How a script writes the call of a tool.
+/// The expression with which a script calls the tool.
 fn call_of(found: &Found) -> String {
     let (server, tool) = (found.target.server.as_str(), found.own_name());
-    // It has no server in front, or a name by which a script would take the server for a promise.
+    // The exposed name has no server in front, or the tool is called `then`: a script would take the server
+    // for a promise.
     if tool == found.exposed || tool == "then" {
         return format!("tools{}", member(&found.exposed));
     }

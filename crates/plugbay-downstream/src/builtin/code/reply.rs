@@ -1,4 +1,4 @@
-//! What the host's model reads of a run.
+//! The reply of a run, for the host's model.
 
 use std::{borrow::Cow, fmt::Write, sync::Arc};
 
@@ -22,22 +22,22 @@ use crate::{
     suspended::RunId,
 };
 
-/// So much of arguments and of reasons is told, in characters.
+/// Arguments and reasons are reported up to this length, in characters.
 const LONGEST: usize = 300;
-/// So many calls are told.
+/// Limit of calls that are reported.
 const MOST_CALLS: usize = 50;
 
 /// How a run ended.
 pub(super) enum End {
-    /// With this JSON text, or nothing.
+    /// The script returned this JSON text, or nothing.
     Value(Bytes),
     Failed(String),
 }
 
-/// Values and texts of more bytes are made into an answer in another thread.
+/// Values and texts above this many bytes are turned into an answer in another thread.
 const LONG: usize = 64 << 10;
 
-/// The answer of a run that has ended: what it has printed, and what it has returned. If that is large, an outline.
+/// The answer of a run that has ended: what it printed and what it returned, or an outline if that is large.
 pub(super) async fn ended(
     session: &Arc<Session>,
     printed: String,
@@ -75,7 +75,7 @@ fn content(printed: &str, end: End, calls: Option<String>) -> (String, bool) {
     let mut blocks = Vec::new();
     blocks.extend((!printed.trim().is_empty()).then(|| text_block(printed)));
     let failed = match end {
-        // The process of a script is believed nothing.
+        // Nothing that a script's process sends is trusted.
         End::Value(value) if !is_json(&value) => {
             blocks.push(text_block("the script's process has returned no JSON"));
             true
@@ -96,7 +96,7 @@ fn content(printed: &str, end: End, calls: Option<String>) -> (String, bool) {
     (format!("[{}]", blocks.join(",")), failed)
 }
 
-/// The content for a host that refuses a first text that is JSON, but no object.
+/// The content for a host that rejects a first text that is JSON but no object.
 fn labelled(content: String) -> String {
     let is_bare = |block: &[u8]| {
         let text = Members::find(block, &(0..block.len()), "text");
@@ -112,7 +112,7 @@ fn labelled(content: String) -> String {
     }
 }
 
-/// Large content as an outline; the whole is stored.
+/// An outline of large content; the whole is stored.
 fn outlined(content: &str, failed: bool, threshold: Option<usize>, store: &Store) -> Option<String> {
     let threshold = threshold.filter(|threshold| content.len() > *threshold)?;
     let is_error = if failed { r#","isError":true"# } else { "" };
@@ -129,7 +129,7 @@ fn outlined(content: &str, failed: bool, threshold: Option<usize>, store: &Store
     String::from_utf8(outline[content].to_vec()).ok()
 }
 
-/// The answer of a run that has been stopped, because it takes long.
+/// The answer of a run that was stopped because it takes long.
 pub(super) fn stopped(run: RunId, printed: &str, ledger: &Ledger) -> Ending {
     let mut text = String::new();
     if !printed.trim().is_empty() {
@@ -153,7 +153,7 @@ pub(super) fn cannot_resume(run: RunId) -> String {
     )
 }
 
-/// Why a script has failed, and which of its calls may have changed something.
+/// Says why a script has failed, and which of its calls may have changed something.
 fn failure(why: &str, ledger: &Ledger, dry_run: bool) -> String {
     let was_made =
         |entry: &Entry| matches!(entry.state, CallState::UnderWay | CallState::Done | CallState::Failed(_));
@@ -206,7 +206,7 @@ fn is_json(value: &[u8]) -> bool {
     value.is_empty() || serde_json::from_slice::<IgnoredAny>(value).is_ok()
 }
 
-/// The value as content: blocks of MCP as they are, a string as text, anything else as JSON.
+/// The value as content: MCP blocks unchanged, a string as text, anything else as JSON.
 fn blocks_of(value: &[u8]) -> Vec<String> {
     if value.is_empty() {
         return Vec::new();
@@ -218,7 +218,7 @@ fn blocks_of(value: &[u8]) -> Vec<String> {
     vec![text_block(&text.unwrap_or_else(|| String::from_utf8_lossy(value)))]
 }
 
-/// A block of content, a list of them, or a whole result: its blocks.
+/// The blocks of a value that is a content block, a list of them, or a whole result.
 fn own_blocks(value: &[u8]) -> Option<Vec<String>> {
     let whole = 0..value.len();
     let list = match value.first()? {

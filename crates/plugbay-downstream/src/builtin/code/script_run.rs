@@ -32,11 +32,11 @@ use crate::{
     suspended::RunId,
 };
 
-/// So many calls are under way at a time; others wait.
+/// Limit of calls in flight; others wait.
 const AT_ONCE: usize = 32;
-/// How often a script is started again whose process has died.
+/// How often a script is restarted after its process has died.
 const RESTARTS: usize = 3;
-/// Arguments and results of more bytes are read in another thread.
+/// Arguments and results above this many bytes are read in another thread.
 const LONG: usize = 64 << 10;
 
 /// The setting that allows every call.
@@ -51,9 +51,9 @@ pub(super) struct CodeRun {
     /// What it has printed.
     printed: String,
     running: RunningCalls<u32>,
-    /// Calls that wait until others have ended.
+    /// Calls that wait until running ones have ended.
     waiting: VecDeque<(u32, PlannedCall)>,
-    /// When the host is answered at the latest.
+    /// The latest moment to answer the host.
     deadline: Instant,
     restarts: usize,
 }
@@ -110,7 +110,7 @@ impl CodeRun {
         }
     }
 
-    /// Answers the script until it ends. `Err`: it has failed, or has died.
+    /// Answers the script until it ends. `Err`: it has failed, or its process has died.
     async fn converse(&mut self, script: &mut dyn RunningScript) -> Result<End, ScriptError> {
         loop {
             while let Some((number, answer)) = self.ledger.next_answer() {
@@ -145,7 +145,7 @@ impl CodeRun {
         }
     }
 
-    /// Answers the host, and goes on when it is back.
+    /// Answers the host before the script has ended, and goes on when the host is back.
     async fn stop(&mut self) {
         let patience = self.host.outer.session.gateway().settings().code.patience;
         if let Some(run) = RunId::new() {
@@ -184,7 +184,7 @@ impl CodeRun {
         self.begin_waiting();
     }
 
-    /// The call as it will be sent; else a word and a text that say why it will not.
+    /// The call as it will be sent, or a code word and a text that say why it is not sent.
     async fn plan(
         &mut self,
         number: u32,
@@ -232,7 +232,7 @@ impl CodeRun {
         self.ledger.answer(number, if is_dry { ScriptAnswer::Unknown } else { answer });
     }
 
-    /// While the user thinks, other calls go on and the clock stands still.
+    /// Asks the user to consent. Meanwhile other calls go on, and the clock stands still.
     async fn consent(&mut self, planned: &PlannedCall) -> Result<(), String> {
         self.host.outer.progress.report(&format!("asking whether {} may be called", planned.tool));
         let begun = Instant::now();
@@ -254,7 +254,7 @@ impl CodeRun {
         answer
     }
 
-    /// Sends calls that wait, as many as may be under way.
+    /// Sends waiting calls, up to the limit of calls in flight.
     fn begin_waiting(&mut self) {
         while self.running.len() < AT_ONCE
             && let Some((number, planned)) = self.waiting.pop_front()
@@ -299,7 +299,7 @@ fn has_placeholder(arguments: &[u8]) -> bool {
     String::from_utf8_lossy(arguments).contains("‹result of call ")
 }
 
-/// What a result is to a script: its value, or an error.
+/// A result as the script sees it: its value, or an error.
 fn answer_of(raw: Bytes) -> ScriptAnswer {
     let Some(result) = ToolResult::read(&raw) else {
         let message = "the result cannot be read".to_owned();

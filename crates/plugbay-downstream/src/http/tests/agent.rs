@@ -1,4 +1,4 @@
-//! Agent runs over HTTP: everything that the host is asked for one travels on its stream.
+//! Agent runs over HTTP: all server requests for a run are sent on its stream.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     scripted::{cancel, request, snapshot, soon},
 };
 
-/// The host's own model runs agent runs with the tool `echo`.
+/// A gateway whose agent runs use the host's own model and the tool `echo`.
 fn harness() -> Harness {
     let known = snapshot(&["echo"], true);
     let layout = Layout { agents: AgentAccess::Lenders, ..(*known.layout).clone() };
@@ -23,7 +23,7 @@ fn harness() -> Harness {
     harness
 }
 
-/// What the host is asked next, which must be this.
+/// The next server request to the host, which must have this method.
 async fn asked(host: &mut Host, method: &str) -> Value {
     let mut server_request = host.hear_or_empty().await;
     if server_request.is_null() {
@@ -33,7 +33,7 @@ async fn asked(host: &mut Host, method: &str) -> Value {
     server_request
 }
 
-/// The agent run of a host that has been asked by its server in the middle of a call.
+/// An agent run whose server has sent the host a request in the middle of a call.
 async fn in_the_middle(harness: &mut Harness, session: &str) -> (Host, crate::scripted::Forwarded) {
     let mut host = harness.connect();
     let params = r#"{"name":"natural_language","arguments":{"query":"x"}}"#;

@@ -24,7 +24,7 @@ use crate::{
 const RESOURCE: &str = "https://gw.example/mcp";
 const METADATA: &str = "https://gw.example/.well-known/oauth-protected-resource/mcp";
 
-/// Knows tokens of the form `subject/scope+scope/milliseconds`.
+/// An authorization server that knows tokens of the form `subject/scope+scope/milliseconds`.
 #[derive(Debug)]
 struct Scripted;
 
@@ -112,7 +112,7 @@ async fn open(harness: &Harness, token: &str) -> String {
     session
 }
 
-/// Asks for something that reaches a server, which answers.
+/// Sends a request that reaches a server, and gets its answer.
 async fn served(harness: &mut Harness, request: String) -> Reply {
     let mut host = harness.connect();
     host.say(request).await;

@@ -1,4 +1,4 @@
-//! One caller that uses up its share: it is told so, and no other caller is refused.
+//! A caller that uses up its share gets an error, and no other caller is rejected.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -37,7 +37,7 @@ fn text(length: usize) -> String {
 }
 
 const LARGE: usize = 4_000_000;
-/// An answer that hyper takes into its buffer as a whole.
+/// The size of an answer that hyper buffers as a whole.
 const BUFFERED: usize = 50_000;
 
 fn log(bytes: usize) -> ServerNotification {
@@ -98,7 +98,7 @@ async fn unread_answers_end_no_idle_session_that_holds_nothing() {
     assert_eq!(harness.ask(of("one", &within(&session, &list(1)))).await.status, 200);
 }
 
-/// A caller whose answers nobody reads.
+/// A caller that does not read its answers.
 async fn leave_unread(harness: &mut Harness, token: &str, count: usize, length: usize) -> Vec<Host> {
     let mut hosts = Vec::new();
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Callers with names: what they see, how many calls they may make, and how their tokens end.
+//! Named callers: what they see, how many calls they may make, and how their tokens end.
 
 use std::{
     sync::Arc,
@@ -195,7 +195,7 @@ async fn a_revoked_token_ends_its_sessions_and_calls_at_once() {
     assert_eq!(harness.ask(within(1, &list(9))).await.status, 200);
 }
 
-/// Leaves the tokens of other callers than ada.
+/// Removes ada's token and keeps all others.
 fn revoke_ada(tokens: &Tokens) {
     tokens.send_modify(|tokens| {
         let others = tokens.iter().filter(|token| token.grant.name.as_deref() != Some("ada"));

@@ -1,4 +1,4 @@
-//! The end of the gateway: nobody is let in, and what is in flight may finish, but not for ever.
+//! The end of the gateway: no new host is let in. Requests in flight may finish, but not for ever.
 
 use std::sync::Arc;
 

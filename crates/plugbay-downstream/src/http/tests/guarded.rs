@@ -1,4 +1,4 @@
-//! Who is let in: every route, every Host, every Origin, every token.
+//! Access control on every route, for every `Host`, every `Origin` and every token.
 
 use super::harness::{Harness, get, http, post, within};
 use crate::scripted::{INITIALIZE, list, snapshot, unsettled};

@@ -1,4 +1,4 @@
-//! A gateway that hosts reach through memory, and hosts that speak HTTP letter by letter.
+//! A gateway that hosts reach through memory, and hosts that write and read raw HTTP.
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ use crate::{
 
 pub(super) const LIMITS: Limits = Limits { connections: 100, waiting: 100_000_000, sessions: 400 };
 
-/// Larger than anything that a test expects to be written at once.
+/// Buffer size that is larger than anything a test expects to be written at once.
 const ROOM: usize = 1_000_000;
 
 pub(super) struct Harness {
@@ -50,10 +50,11 @@ impl Accept for Memory {
     }
 }
 
-/// What each session has of its own.
+/// The parts that each session has for itself.
 type OwnParts = (Arc<HostRegistry>, Arc<SuspendedCalls>);
 
-/// Sessions have calls and hosts of their own, as in `plugbay serve --http`, and the same scripted servers.
+/// Session views with calls and hosts of their own, as in `plugbay serve --http`, and the same scripted
+/// servers.
 fn session_views(gateway: &Gateway) -> SessionViews {
     let (servers, snapshots) = (Arc::clone(&gateway.servers), gateway.snapshots.clone());
     let all = Arc::clone(&gateway.host_registry);
@@ -75,7 +76,7 @@ fn session_views(gateway: &Gateway) -> SessionViews {
 }
 
 impl Harness {
-    /// Server `s` is known to have the tool `echo`; nobody needs a token.
+    /// A gateway with a server `s` that has the tool `echo`, and needs no token.
     pub(super) fn new() -> Self {
         Self::with(snapshot(&["echo"], true), &[])
     }
@@ -120,26 +121,26 @@ impl Harness {
         self.connect_through(ROOM)
     }
 
-    /// Only so much is on its way to the host at a time.
+    /// Connects with a buffer of `room` bytes for data on its way to the host.
     pub(super) fn connect_through(&self, room: usize) -> Host {
         self.connect_from(Peer::Local, room)
     }
 
-    /// The same from an address of its own.
+    /// The same from another peer.
     pub(super) fn connect_from(&self, peer: Peer, room: usize) -> Host {
         let (ours, theirs) = tokio::io::duplex(room);
         let _ = self.listener.send((Box::pin(theirs), peer));
         Host { stream: ours, buffer: BytesMut::new(), chunked: false, text: String::new() }
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a connection of its own.
     pub(super) async fn ask(&self, request: impl AsRef<str>) -> Reply {
         let mut host = self.connect();
         host.say(request).await;
         host.reply().await
     }
 
-    /// Opens a session and gives its id.
+    /// Opens a session and returns its id.
     pub(super) async fn open(&self) -> String {
         let opened = self.ask(post(&[], INITIALIZE)).await;
         assert_eq!(opened.status, 200, "{opened:?}");
@@ -162,7 +163,7 @@ pub(super) struct Host {
     stream: DuplexStream,
     buffer: BytesMut,
     chunked: bool,
-    /// Of a stream of events, what has not been made an event yet.
+    /// Text of an event stream that is not yet a complete event.
     text: String,
 }
 
@@ -184,7 +185,7 @@ impl Host {
         let _ = soon("room", self.stream.write_all(request.as_ref().as_bytes())).await;
     }
 
-    /// Whether the whole request was taken.
+    /// Writes a request. Returns whether all of it was taken.
     pub(super) async fn says_all(&mut self, request: &str) -> bool {
         soon("room", self.stream.write_all(request.as_bytes())).await.is_ok()
     }
@@ -193,13 +194,13 @@ impl Host {
         let _ = soon("room", self.stream.write_all(request)).await;
     }
 
-    /// So much at most; 0 at the end.
+    /// Reads at most this much; 0 at the end.
     pub(super) async fn read_some(&mut self, most: usize) -> usize {
         let mut bytes = vec![0; most];
         soon("bytes", self.stream.read(&mut bytes)).await.unwrap_or(0)
     }
 
-    /// Whether the connection ends within its first bytes. No time passes while this looks.
+    /// Whether the connection ends within its first bytes. No time passes during this check.
     pub(super) async fn was_let_go(&mut self) -> bool {
         let mut read = 0;
         while read < 100_000 {
@@ -211,14 +212,14 @@ impl Host {
         false
     }
 
-    /// Whatever comes until the gateway closes the connection; gives how much that was.
+    /// Reads until the gateway closes the connection; returns the number of bytes.
     pub(super) async fn read_to_end(&mut self) -> usize {
         let mut bytes = Vec::new();
         let _ = soon("the end", self.stream.read_to_end(&mut bytes)).await;
         bytes.len()
     }
 
-    /// A whole answer; of a stream only its head.
+    /// Reads a whole answer; of a stream only the head.
     pub(super) async fn reply(&mut self) -> Reply {
         let Reply { status, headers, .. } = self.head().await;
         let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
@@ -229,7 +230,7 @@ impl Host {
         Reply { status, headers, body }
     }
 
-    /// The status and the headers of an answer, whatever its body.
+    /// Reads the status and the headers of an answer, without its body.
     pub(super) async fn head(&mut self) -> Reply {
         let end = loop {
             if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -249,7 +250,7 @@ impl Host {
         Reply { status, headers, body: String::new() }
     }
 
-    /// Asks and expects a stream.
+    /// Sends a request and expects a stream.
     pub(super) async fn open_stream(&mut self, request: impl AsRef<str>) {
         self.say(request).await;
         let reply = self.reply().await;
@@ -281,13 +282,13 @@ impl Host {
         serde_json::from_str(&event.data).unwrap_or_else(|_| panic!("no JSON: {event:?}"))
     }
 
-    /// The same, where the first event may only give an id.
+    /// The same, but the first event may be one that only carries an id.
     pub(super) async fn hear_or_empty(&mut self) -> Value {
         let event = self.event().await.expect("the stream goes on");
         serde_json::from_str(&event.data).unwrap_or_default()
     }
 
-    /// The answer behind everything else on a stream.
+    /// The answer, after all other messages on a stream.
     pub(super) async fn hear_answer(&mut self) -> Value {
         loop {
             let event = self.event().await.expect("the stream goes on");
@@ -299,13 +300,13 @@ impl Host {
         }
     }
 
-    /// Whatever comes next on a stream, comments too.
+    /// The next piece of a stream, comments included.
     pub(super) async fn keep_alive(&mut self) -> String {
         assert!(self.text.is_empty() && self.chunk().await);
         std::mem::take(&mut self.text)
     }
 
-    /// Nothing comes for a second.
+    /// Expects that nothing comes for a second.
     pub(super) async fn silent(&mut self) {
         let came = timeout(SECOND, self.stream.read_buf(&mut self.buffer)).await;
         assert!(came.is_err(), "unexpected: {:?}", self.buffer);
@@ -317,7 +318,7 @@ impl Host {
         }
     }
 
-    /// The gateway closes the connection and says nothing more.
+    /// Expects that the gateway closes the connection and sends nothing more.
     pub(super) async fn closed(&mut self) {
         assert!(!self.fill().await, "something came instead: {:?}", self.buffer);
     }
@@ -355,13 +356,13 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// The code of the JSON-RPC error in it.
+    /// The code of the JSON-RPC error in the reply.
     pub(super) fn code(&self) -> Value {
         self.json()["error"]["code"].clone()
     }
 }
 
-/// A request; a header that is given replaces the usual one, and an empty one leaves it out.
+/// An HTTP request. A given header replaces the usual one; an empty value omits it.
 pub(super) fn http(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let length = body.len().to_string();
     let mut all = vec![("host", "localhost"), ("accept", "application/json, text/event-stream")];
@@ -386,7 +387,7 @@ pub(super) fn within(session: &str, body: &str) -> String {
     post(&[("mcp-session-id", session), ("mcp-protocol-version", "2025-11-25")], body)
 }
 
-/// A legacy host's GET; `last` is the id of the last event that it saw.
+/// A legacy host's GET; `last` is the id of the last event that it got.
 pub(super) fn get(session: &str, last: Option<&str>) -> String {
     let mut headers = vec![("mcp-session-id", session)];
     headers.extend(last.map(|last| ("last-event-id", last)));

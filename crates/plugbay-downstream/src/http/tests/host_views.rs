@@ -1,4 +1,4 @@
-//! Activation over HTTP: a modern host names a host view in its URL, and nobody else sees what is on there.
+//! Activation over HTTP: a modern host names a host view in its URL. No other view sees its active tools.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::harness::{Harness, fitting, get, http, post, within};
 use crate::scripted::{INITIALIZED, list, listen, modern, request, snapshot, snapshot_of};
 
-/// The server `s`, to be switched on.
+/// The server `s`, whose tools can be activated.
 fn active_snapshot() -> Snapshot {
     let known = snapshot(&["echo"], true);
     let layout = Layout { mode: Some(Mode::Activate), ..(*known.layout).clone() };
@@ -47,7 +47,7 @@ async fn activate(harness: &Harness, path: &str, token: &str) -> String {
 async fn activated_tools_of_a_named_host_view_belong_to_its_caller_alone() {
     let harness = Harness::with(active_snapshot(), &["one", "two"]);
     let told = activate(&harness, "/mcp?desk=a", "one").await;
-    // Nobody listens there, so it is not waited for, and the reply says what there is.
+    // Nobody listens there, so plugbay does not wait for a new list, and the reply names the tools.
     assert!(told.starts_with("s: 1 tool,") && told.ends_with("fetched again:\ns__echo()"), "{told}");
     assert_eq!(tools(&harness, "/mcp?desk=a", "one").await, "s__echo");
     for (path, token) in [("/mcp?desk=a", "two"), ("/mcp?desk=b", "one")] {
@@ -86,7 +86,7 @@ async fn list_changed_reaches_every_subscription_of_a_named_host_view() {
     elsewhere.hear_nothing().await;
 }
 
-/// The session of a legacy host that lists again when it is told to.
+/// The session of a legacy host that lists again when it is notified.
 async fn legacy(harness: &Harness) -> String {
     let hello = r#"{"protocolVersion":"2025-11-25","clientInfo":{"name":"opencode","version":"1"}}"#;
     let opened = harness.ask(post(&[], &request(1, "initialize", hello))).await;
@@ -126,7 +126,7 @@ async fn activation_waits_for_a_legacy_host_with_a_notification_stream() {
     assert!(told.contains("s: 1 tool,") && !told.contains("s__echo"), "{told}");
 }
 
-/// In auto mode.
+/// A snapshot in auto mode.
 fn undecided(tools: &[Value]) -> Snapshot {
     let known = snapshot_of(tools, true);
     let layout = Layout { mode: None, ..(*known.layout).clone() };

@@ -1,4 +1,4 @@
-//! Requests of every bad shape: each gets the status that it deserves, and nothing reaches a server.
+//! Malformed requests of every kind: each gets the right status, and none reaches a server.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Sessions: how they open, whose they are, and how they end.
+//! Sessions: how they open, who owns them, and how they end.
 
 use serde_json::json;
 use tokio::time::sleep;
@@ -142,7 +142,7 @@ async fn list_changed_comes_on_the_stream_that_get_opens() {
     harness.snapshots.send_replace(snapshot(&["d"], true));
     assert_eq!(host.hear().await["method"], "notifications/tools/list_changed");
 
-    // A second one takes over: the first is taken for broken.
+    // A second one takes over: the first is assumed to be broken.
     let mut second = harness.connect();
     second.open_stream(get(&session, None)).await;
     assert_eq!(second.event().await.unwrap().data, "");

@@ -1,4 +1,4 @@
-//! The stateless protocol: what headers must say, what answers look like, and that leaving takes back.
+//! The stateless protocol: required headers, the form of answers, and cancellation by disconnecting.
 
 use plugbay_core::era::SUBSCRIPTION_KEY;
 use serde_json::{Value, json};
@@ -232,7 +232,7 @@ async fn refused_requests_have_the_http_status_of_their_error() {
     assert_eq!(answer["error"]["data"]["supported"][0], "2026-07-28");
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     check(post(&[("mcp-protocol-version", "2026-07-28")], response), 400, -32600).await;
-    // What the server itself would refuse is an answer like any other.
+    // An error that the server itself would return is an answer like any other.
     let other = stateless("tools/call", "nowhere", &modern(1, "tools/call", r#","name":"nowhere""#));
     check(other, 200, -32602).await;
     for method in ["GET", "DELETE"] {
@@ -278,7 +278,7 @@ async fn hosts_with_the_same_request_ids_get_their_own_answers() {
     }
 }
 
-/// `_meta` decides, not a session that the host may have beside it.
+/// `_meta` decides the era, not a session that the host may also have.
 #[tokio::test(start_paused = true)]
 async fn both_protocol_eras_share_the_endpoint() {
     let mut harness = Harness::new();

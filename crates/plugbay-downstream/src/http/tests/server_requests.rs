@@ -1,4 +1,4 @@
-//! What servers ask of hosts over HTTP: on whose stream, and who may answer.
+//! Server requests over HTTP: on whose stream they are sent, and who may answer.
 
 use plugbay_core::{
     era::{CAPABILITIES_KEY, MODERN_VERSION, VERSION_KEY},
@@ -12,7 +12,7 @@ use crate::scripted::{INITIALIZED, call, cancel, request, server_request, snapsh
 const ALL: &str = r#"{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}"#;
 
 impl Harness {
-    /// A session of a host that declares this.
+    /// Opens a session of a host with these capabilities.
     pub(super) async fn open_with(&self, capabilities: &str) -> String {
         let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#);
         let opened = self.ask(post(&[], &request(1, "initialize", &params))).await;
@@ -114,12 +114,12 @@ async fn server_requests_to_two_hosts_never_cross() {
         assert_eq!(asked["id"], number);
         host.hear_nothing().await;
     }
-    // What one was asked the other cannot answer.
+    // A host cannot answer a request that the other host was sent.
     harness.answer(&sessions[0], &json!(901), &json!({ "action": "accept" })).await;
     harness.servers.nothing_forwarded().await;
     harness.answer(&sessions[1], &json!(901), &json!({ "action": "accept" })).await;
     assert_eq!(harness.servers.replied().await.0.0, 901);
-    // One leaves: only its own server request ends.
+    // One host leaves: only its own server request ends.
     let gone =
         harness.ask(super::harness::http("DELETE", "/mcp", &[("mcp-session-id", &sessions[0])], "")).await;
     assert_eq!(gone.status, 204);
@@ -271,7 +271,7 @@ async fn closing_the_resumed_connection_cancels_the_call() {
     assert!(late.body.contains("has ended"), "{late:?}");
 }
 
-/// A gateway that many share: a login there belongs to its operator.
+/// A gateway that many share is not for this: a login there belongs to its operator.
 #[tokio::test(start_paused = true)]
 async fn a_host_over_http_is_not_asked_for_a_login() {
     let (mut harness, session, _listener) = listening().await;

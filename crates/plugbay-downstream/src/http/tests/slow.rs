@@ -1,4 +1,4 @@
-//! Hosts that do not read, do not write, or vanish: each costs a limit, and nobody else anything.
+//! Hosts that do not read, do not write, or vanish: each runs into a limit, and no other host is affected.
 
 use tokio::time::{Instant, sleep};
 
@@ -55,7 +55,7 @@ async fn a_stream_whose_host_stops_reading_is_closed() {
     let mut slow = harness.connect_through(300);
     slow.say(calling()).await;
     let forwarded = harness.servers.forwarded().await;
-    // The head and the signs of life fill what little is on its way, and then nothing moves.
+    // The head and the keep-alive comments fill the small buffer, and then nothing moves.
     assert_eq!(harness.servers.cancelled().await.0, forwarded.ticket());
 }
 
@@ -144,7 +144,7 @@ async fn under_memory_pressure_stalled_connections_are_closed_first() {
         harness.servers.forwarded().await.answer(large());
         slow.push(host);
     }
-    // More than a quarter of the limit waits now; others are served as ever.
+    // More than a quarter of the limit is queued now; other hosts are served as usual.
     let mut host = harness.connect();
     host.say(calling()).await;
     harness.servers.forwarded().await.answer(large());

@@ -17,7 +17,7 @@ fn bearing(token: &str, request: &str) -> String {
     request.replacen("\r\n", &format!("\r\nauthorization: Bearer {token}\r\n"), 1)
 }
 
-/// What somebody takes for the shown id of a task of `s` who knows one token, and how ids are made.
+/// A task id of `s`, forged by somebody who knows one token and how ids are made.
 fn forged(token: &str, id: &str) -> String {
     let owner = Sha256::digest(token);
     let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&owner).unwrap();
@@ -25,7 +25,7 @@ fn forged(token: &str, id: &str) -> String {
     format!("s__{}_{id}", URL_SAFE_NO_PAD.encode(&mac.finalize().into_bytes()[..12]))
 }
 
-/// A modern request of a host that takes tasks; `name` is what its headers say that it is about.
+/// A modern request of a host that accepts tasks; `name` is the subject in its headers.
 fn modern(method: &str, name: &str, members: &Value) -> String {
     let capabilities = json!({ "extensions": { EXTENSION: {} } });
     let mut params = members.clone();

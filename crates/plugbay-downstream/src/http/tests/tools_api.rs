@@ -1,4 +1,4 @@
-//! The plain API: all tools as one list, calls that bring back the server's result, and errors with code words.
+//! The plain API: all tools as one list, calls that return the server's result, and errors with code words.
 
 use std::{sync::Arc, time::Duration};
 

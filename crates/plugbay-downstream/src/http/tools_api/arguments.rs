@@ -1,4 +1,4 @@
-//! The tool that a plain call means, and its arguments, checked as those of `execute_tool`.
+//! The tool that a plain call names, and its arguments, checked like those of `execute_tool`.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::{
     tasks,
 };
 
-/// The server of the tool, whatever mode hosts see it in.
+/// The server of the tool, in whatever mode hosts see it.
 pub(super) fn destination(context: RequestContext<'_>, snapshot: &Snapshot) -> Result<Destination, Refusal> {
     let RequestContext { request, era, .. } = context;
     let (name, span) = request.named("the name of a tool")?;
@@ -34,7 +34,7 @@ pub(super) fn destination(context: RequestContext<'_>, snapshot: &Snapshot) -> R
     Ok(Destination::Server(Route { server: target.server.clone(), subject, role, inner }))
 }
 
-/// The tool of this exposed name, or of this own name if only one server has it.
+/// The tool with this exposed name, or with this own name if only one server has it.
 fn tool<'s>(name: &str, snapshot: &'s Snapshot) -> Result<Callable<'s>, Refusal> {
     if let Some(found) = snapshot.names.get(name) {
         return Ok(Callable::Listed(found));
@@ -60,7 +60,7 @@ fn tool<'s>(name: &str, snapshot: &'s Snapshot) -> Result<Callable<'s>, Refusal>
     Err(Refusal::Unknown { what: "tool", name: name.to_owned(), nearest })
 }
 
-/// The arguments that are sent instead; `None` if those that came fit.
+/// The arguments that replace the given ones; `None` if the given ones fit.
 fn repaired(request: &Request, found: &Found, mode: arguments::Mode) -> Result<Option<InnerCall>, Refusal> {
     let (Some(schema), Some(outer)) = (found.tool.input_schema(), request.arguments.clone()) else {
         return Ok(None);

@@ -162,12 +162,12 @@ impl Code {
     }
 }
 
-/// An error as the plain API tells it: `{"error": {"code": …, "message": …, …}}`.
+/// An error in the form of the plain API: `{"error": {"code": …, "message": …, …}}`.
 #[derive(Debug)]
 pub(in crate::http) struct ApiError {
     code: Code,
     message: String,
-    /// What else is known, such as near names.
+    /// Further members, such as similar names.
     members: Map<String, Value>,
     /// The JSON-RPC error of the server, as raw JSON.
     rpc: Option<String>,
@@ -226,7 +226,7 @@ impl ApiError {
         Self::new(Code::BadAnswer, "the server sent an answer that cannot be forwarded")
     }
 
-    /// The tool may be one of these servers, which have listed none.
+    /// Adds the failed servers that never listed their tools: one of them may have the tool.
     pub(super) fn with_failed_servers(mut self, servers: Vec<String>) -> Self {
         if !servers.is_empty() {
             let names = servers.join(", ");
@@ -254,7 +254,7 @@ impl ApiError {
     }
 }
 
-/// What is wrong with arguments, place by place.
+/// The problems of arguments, one for each place.
 fn problems(refusal: &arguments::Refusal) -> Vec<Value> {
     let problem = |problem: &arguments::Problem| {
         let mut told = json!({ "at": problem.place, "message": problem.message });

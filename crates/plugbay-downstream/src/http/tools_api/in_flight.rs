@@ -1,4 +1,4 @@
-//! How many plain calls each session has in flight.
+//! The number of plain calls that each session has in flight.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ pub(in crate::http) struct InFlight {
     calls: Arc<Mutex<HashMap<SessionKey, usize>>>,
 }
 
-/// One call; it ends when this is dropped.
+/// A call in flight, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     in_flight: InFlight,
@@ -23,7 +23,7 @@ pub(super) struct Slot {
 }
 
 impl InFlight {
-    /// `None`: the session has too many calls already.
+    /// Counts one more call; `None` if the session has too many already.
     pub(super) fn enter(&self, key: &SessionKey) -> Option<Slot> {
         let mut calls = self.lock();
         let count = calls.entry(key.clone()).or_default();

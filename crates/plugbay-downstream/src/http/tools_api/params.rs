@@ -1,4 +1,4 @@
-//! The body of a plain call, as the request that an MCP host would send.
+//! Turns the body of a plain call into the request that an MCP host would send.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use plugbay_core::wire::{Malformed, Members, check_params, folds_to, write};
@@ -9,7 +9,7 @@ use crate::{
 };
 
 const MEMBERS: [&str; 3] = ["name", "arguments", "_meta"];
-/// Keys of `_meta` that belong to the protocol, which plugbay speaks here itself.
+/// The prefix of `_meta` keys that belong to the protocol. plugbay sets those itself.
 const PROTOCOL: &str = "io.modelcontextprotocol/";
 /// Each call has a session of its own, so any id will do.
 const ID: &[u8] = b"1";
@@ -63,7 +63,7 @@ fn check_meta(meta: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// A call without arguments has empty ones: not every server expects that they are absent.
+/// Adds empty arguments if there are none: not every server accepts a call without them.
 fn with_arguments(body: &Bytes) -> Bytes {
     if Members::find(body, &(0..body.len()), "arguments").is_some() {
         return body.clone();

@@ -1,4 +1,5 @@
-//! Activate mode: what a host sees before, during and after, by the seed of this mode and in both eras.
+//! Activate mode: the host's lists before, during and after activation, with this mode's initial tools, in
+//! both eras.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +22,7 @@ fn name(name: &str) -> ServerName {
     ServerName::parse(name).unwrap()
 }
 
-/// `chrome` and `github` are there, `linear` is configured and has not been heard of.
+/// `chrome` and `github` have listed their tools; `linear` is configured but has not listed yet.
 fn active_snapshot(mode: Option<Mode>) -> Snapshot {
     let catalog = [("chrome", "navigate"), ("github", "merge")].into_iter();
     let catalog = catalog.fold(Catalog::default(), |catalog, (server, tool)| {
@@ -40,7 +41,7 @@ fn offer(tool: &str) -> Arc<Offer> {
     Arc::new(Offer::new(Era::Legacy, None, None, vec![tool]))
 }
 
-/// The snapshot after something has happened to a server.
+/// The snapshot after a change of a server.
 fn after(snapshot: &Snapshot, change: Change) -> Snapshot {
     Snapshot::new(Arc::new(snapshot.catalog.apply(change)), Arc::clone(&snapshot.layout), true)
 }
@@ -102,7 +103,7 @@ impl Host {
         assert_eq!(self.harness.hear().await["method"], "notifications/tools/list_changed");
     }
 
-    /// Switches, lists when told to, and gives what the call came back with.
+    /// Activates or deactivates, lists again when notified, and returns the answer.
     async fn switch(&mut self, tool: &str, what: &str) -> String {
         self.call_builtin(tool, json!({ "name": what })).await;
         self.is_told_of_a_change().await;
@@ -224,7 +225,7 @@ async fn a_ready_server_is_activated_while_others_are_warming() {
     assert!(host.told().await.0.contains("linear: warming"));
     host.call_builtin("gateway_activate", json!({ "name": "chrome" })).await;
     assert!(host.told().await.0.starts_with("chrome: 1 tool,"));
-    // What a strange name means may come with the next server.
+    // The next server to list may explain an unknown name.
     host.call_builtin("gateway_activate", json!({ "name": "tickets" })).await;
     host.harness.hear_nothing().await;
     host.harness.snapshots.send_replace(after(&ready, Change::Listed(name("linear"), offer("tickets"))));
@@ -405,7 +406,7 @@ async fn the_mode_is_chosen_for_the_host_and_kept() {
     let small = active_snapshot(None);
     let mut host = Host::new(Era::Legacy, "opencode", small.clone()).await;
     assert_eq!(host.tools().await, "gateway_status chrome__navigate github__merge");
-    // Far more tools than are worth listing do not change a conversation that has begun.
+    // Even a catalog too large for a full list does not change a conversation that has begun.
     let many = (0..300).map(|number| {
         let tool = json!({ "name": format!("tool_{number}"), "description": "word ".repeat(100) });
         Tool::parse(Bytes::from(tool.to_string())).unwrap()
@@ -456,7 +457,7 @@ async fn gateway_status_works_in_every_mode() {
             (Some(Mode::Search), "mode: search; host: claude-code"),
         ] {
             let mut host = Host::new(era, "claude-code", active_snapshot(mode)).await;
-            // One server has not listed its tools: only a list of all tools has to say why.
+            // One server has not listed its tools: only a list of all tools must say why.
             let lists_all = mode.is_none_or(|mode| mode == Mode::All);
             assert_eq!(host.tools().await.contains("gateway_"), lists_all, "{mode:?}");
             host.call_builtin("gateway_status", json!({})).await;

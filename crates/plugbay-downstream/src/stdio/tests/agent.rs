@@ -1,4 +1,4 @@
-//! Agent runs: what a model wants called is called, within limits, and never without leave.
+//! Agent runs: the calls that a model asks for are made, within limits, and never without permission.
 
 mod consent;
 mod harness;
@@ -209,7 +209,7 @@ async fn cancellation_of_an_agent_run_ends_its_model_request_and_tool_call() {
     assert!(text.contains("notifications/cancelled"), "{text}");
     call.answer(r#"{"content":[]}"#);
     agent.harness.hear_nothing().await;
-    // So does a host that leaves.
+    // The same happens when the host disconnects.
     agent.want("z").await;
     let mut asked = agent.asked().await;
     agent.harness.close();
@@ -228,7 +228,7 @@ async fn a_server_request_during_an_agent_run_reaches_the_host() {
     assert_eq!((&server_request["id"], &server_request["params"]["message"]), (&json!(99), &json!("Which?")));
     agent.harness.say(json!({ "jsonrpc": "2.0", "id": 99, "result": { "action": "decline" } })).await;
     assert_eq!(agent.harness.replied().await.0, 99);
-    // One that is not answered is withdrawn with the agent run.
+    // A request that is not answered is withdrawn when the agent run ends.
     call.ask(100, "elicitation/create", r#"{"message":"Which now?"}"#).unwrap();
     assert_eq!(agent.harness.hear().await["id"], 100);
     agent.harness.say(cancel(7)).await;
@@ -269,7 +269,7 @@ async fn without_a_model_natural_language_is_not_listed() {
     agent.want("x").await;
     let answer = agent.harness.hear().await;
     assert!(answer["error"]["message"].as_str().unwrap().starts_with("Unknown tool"), "{answer}");
-    // It may have gone in this very moment.
+    // The model may disappear at this very moment.
     agent.harness.snapshots.send_replace(harness::snapshot(AgentAccess::Everybody));
     agent.harness.agents.choose(None);
     agent.want("x").await;

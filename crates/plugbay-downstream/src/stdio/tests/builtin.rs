@@ -1,4 +1,4 @@
-//! The gateway's own tools: finding, describing and calling the others.
+//! The gateway's own tools: they find, describe and call the others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -76,7 +76,7 @@ async fn search_mode_lists_three_builtin_tools() {
     assert!(missing.contains("query") && failed, "{missing}");
 }
 
-/// A server that is slow to start delays calls of tools that nobody knows, and no others.
+/// A server that is slow to start delays only calls of unknown tools.
 #[tokio::test(start_paused = true)]
 async fn execute_tool_of_a_known_tool_does_not_wait_for_other_servers() {
     let settled = searchable();
@@ -253,7 +253,7 @@ async fn execute_tool_accepts_an_unambiguous_tool_name() {
     }
     let (unknown, failed) = said(&mut harness, "execute_tool", json!({ "name": "s__ecko" })).await;
     assert!(unknown.contains("Nearest:\ns__echo(count: int)") && failed, "{unknown}");
-    // Nothing is spelt like it, but something does it.
+    // No name is similar, but a tool does what the name says.
     let (unknown, _) = said(&mut harness, "execute_tool", json!({ "name": "paint_landscapes_now" })).await;
     assert!(unknown.contains("Nearest:\ns__draw()"), "{unknown}");
 }

@@ -1,4 +1,4 @@
-//! Calls: identity, ids of every kind, taking them back, and what is passed on meanwhile.
+//! Calls: their ids of every kind, cancellation, and the messages passed on during a call.
 
 use plugbay_core::failure::{CallError, Failure};
 use serde_json::json;
@@ -161,7 +161,7 @@ async fn a_failed_tool_call_says_why() {
     assert!(error["message"].as_str().unwrap().contains("s__echo"), "{error}");
 }
 
-/// A tool that nobody has heard of may be one of a server that has not been heard of.
+/// An unknown tool may belong to a server that has not listed yet.
 #[tokio::test(start_paused = true)]
 async fn a_call_of_an_unknown_tool_waits_for_the_catalog() {
     let mut harness = Harness::with(unsettled());
@@ -193,7 +193,8 @@ async fn an_id_that_is_used_again_after_its_cancellation_gets_one_answer() {
         harness.open().await;
         harness.say(call(1)).await;
         sleep(SECOND).await;
-        // The host changes its mind in the very moment in which the servers have listed their tools.
+        // The host cancels and repeats its call at the very moment in which the servers have listed their
+        // tools.
         harness.say(format!("{}\n{}", cancel(1), call(1))).await;
         harness.snapshots.send_replace(snapshot(&["echo"], true));
         harness.forwarded().await.answer("{}");

@@ -1,4 +1,4 @@
-//! `run_code`: the calls of a script, made once each, whatever becomes of the script.
+//! `run_code`: each call of a script is made once, whatever happens to the script.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::harness::{Forwarded, Harness, INITIALIZED, cancel, list, request, ser
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The server `s` reads, adds and drops numbers.
+/// A server `s` whose tools read, add and drop numbers.
 fn snapshot(unasked: Effect) -> Snapshot {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     let tool = |name: &str, annotations: Value| {

@@ -1,4 +1,4 @@
-//! The end of a session: what is in flight may finish, but not for ever.
+//! The end of a session: requests in flight may finish, but not for ever.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ async fn a_session_ends_with_the_last_answer() {
     assert_eq!(start.elapsed().as_millis(), 0);
 }
 
-/// What a script does that writes its requests and closes: the list must not be lost.
+/// A script may write its requests and close its end at once: the list must not be lost.
 #[tokio::test(start_paused = true)]
 async fn a_waiting_list_request_is_in_flight_too() {
     for (after, answered) in [(1, true), (3, false)] {

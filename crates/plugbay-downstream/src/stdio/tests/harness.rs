@@ -1,4 +1,4 @@
-//! A host, a session, and servers that do as the test says.
+//! A host, a session, and servers, all of them scripted by the test.
 
 use std::{fmt::Display, io, sync::Arc};
 
@@ -47,7 +47,7 @@ pub(super) struct Harness {
 }
 
 impl Harness {
-    /// Server `s` is known to have the tool `echo`.
+    /// A session with a server `s` that has the tool `echo`.
     pub(super) fn new() -> Self {
         Self::with(snapshot(&["echo"], true))
     }
@@ -85,7 +85,7 @@ impl Harness {
         }
     }
 
-    /// With a legacy host that has been through its opening.
+    /// The same, with a legacy host that has completed its opening.
     pub(super) async fn legacy() -> Self {
         let mut harness = Self::new();
         harness.open().await;
@@ -96,23 +96,23 @@ impl Harness {
         self.say(INITIALIZE).await;
         assert_eq!(self.hear().await["id"], "init");
         self.say(INITIALIZED).await;
-        // Answered in order, so the opening is over.
+        // Messages are answered in order, so after this answer the opening is over.
         self.ask(request("\"over\"", "ping", "{}")).await;
     }
 
-    /// Waits until no thread works any more: only then does a paused clock move on.
+    /// Waits until no worker thread is busy: only then does a paused clock move on.
     pub(super) async fn workers_idle(&self) {
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
 
     // --- what servers do
 
-    /// Some server tells this, and nobody knows why.
+    /// A server notification that belongs to no call.
     pub(super) fn tell(&self, server_notification: &ServerNotification) {
         self.host_registry.each(|host| host.notified(None, server_notification));
     }
 
-    /// What servers hear of the level of their logs.
+    /// The log level that servers are notified of.
     pub(super) async fn log_level(&mut self) -> Option<Level> {
         self.servers.log_level_changed().await;
         self.host_registry.log_level()
@@ -128,7 +128,7 @@ impl Harness {
         self.write(format!("{line}\n").as_bytes()).await;
     }
 
-    /// The gateway may have ended.
+    /// Writes bytes; the gateway may already have ended.
     pub(super) async fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("the host has not closed its end");
         let _ = soon("room to write", input.write_all(bytes)).await;
@@ -138,18 +138,18 @@ impl Harness {
         self.input = None;
     }
 
-    /// The host goes, and everything of it has been dealt with.
+    /// The host disconnects. Waits until everything it sent has been handled.
     pub(super) async fn leave(&mut self) {
         self.close();
         soon("the end", &mut self.serving).await.expect("no panic").expect("no trouble");
     }
 
-    /// The gateway itself is told to end.
+    /// Tells the gateway itself to end.
     pub(super) fn stop(&mut self) {
         self.stop.take().expect("once").send(()).expect("the session goes on");
     }
 
-    /// The next message as it came; `None` when the gateway has closed its end.
+    /// The next message, unparsed; `None` when the gateway has closed its end.
     pub(super) async fn heard(&mut self) -> Option<String> {
         loop {
             if let Some(item) = self.framer.take() {
@@ -172,20 +172,20 @@ impl Harness {
         soon("a message", self.heard()).await.expect("the gateway is there")
     }
 
-    /// Nothing more for the host, for as long as nothing else happens.
+    /// Expects that the host gets nothing more unless something else happens.
     pub(super) async fn hear_nothing(&mut self) {
         if let Ok(Some(message)) = timeout(SECOND, self.heard()).await {
             panic!("unexpected: {message}");
         }
     }
 
-    /// Asks and hears the answer.
+    /// Sends a request and returns the answer.
     pub(super) async fn ask(&mut self, line: impl Display) -> Value {
         self.say(line).await;
         self.hear().await
     }
 
-    /// A few bytes a second; `None` at the end.
+    /// Reads a few bytes a second; `None` at the end.
     pub(super) async fn read_slowly(&mut self) -> Option<Vec<u8>> {
         sleep(SECOND).await;
         let mut bytes = vec![0; 1000];
@@ -194,7 +194,7 @@ impl Harness {
         Some(bytes)
     }
 
-    /// The host closes the end that it reads from, and keeps the other.
+    /// The host closes the end that it reads from, and keeps the other one open.
     pub(super) fn deaf(self) -> JoinHandle<io::Result<()>> {
         let Self { serving, input, .. } = self;
         tokio::spawn(async move {
@@ -207,7 +207,7 @@ impl Harness {
         self.framer.seen()
     }
 
-    /// The gateway's part is over; gives how it ended.
+    /// Waits until the gateway's side has ended; returns how.
     pub(super) async fn ended(self) -> io::Result<()> {
         soon("the end", self.serving).await.expect("no panic")
     }
@@ -226,13 +226,13 @@ impl Harness {
         self.servers.cancelled().await
     }
 
-    /// The number of a server request, and what its server is told.
+    /// The number of a server request, and the answer that its server gets.
     pub(super) async fn replied(&mut self) -> (u64, String) {
         let (number, text) = self.servers.replied().await;
         (number.0, text)
     }
 
-    /// A host's notification, and whom it reaches.
+    /// A host's notification, and the server that it reaches.
     pub(super) async fn notified(&mut self) -> (String, String) {
         self.servers.notified().await
     }
@@ -241,12 +241,12 @@ impl Harness {
         self.servers.roots_changed().await
     }
 
-    /// Whom a server can ask that works on nothing.
+    /// The host that a server can send requests to outside of any call.
     pub(super) fn only_host(&self) -> Option<Arc<dyn Caller>> {
         self.host_registry.only()
     }
 
-    /// The server that is asked again what it has.
+    /// The server that is asked to list again.
     pub(super) async fn refreshed(&mut self) -> String {
         self.servers.refreshed().await
     }

@@ -1,4 +1,4 @@
-//! Input of every bad shape: each is answered, and the connection goes on.
+//! Malformed input of every kind: each is answered, and the connection goes on.
 
 use super::harness::{Harness, INITIALIZE, MESSAGE_LIMIT, request};
 

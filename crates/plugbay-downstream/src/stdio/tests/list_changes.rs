@@ -1,4 +1,4 @@
-//! `tools/list_changed` of a server during a call: the host has the new list before the answer.
+//! `tools/list_changed` of a server during a call: the host gets the new list before the answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ use super::harness::{
 const CHANGED: &str = "notifications/tools/list_changed";
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// A modern request of this host.
+/// A modern request from a client of this name.
 fn of(client: &str, line: &str) -> String {
     let client = json!({ "name": client, "version": "1" });
     line.replacen(r#""_meta":{"#, &format!(r#""_meta":{{"{CLIENT_INFO_KEY}":{client},"#), 1)
 }
 
-/// A host of this name and era that has listed, and its call.
+/// A host of this name and era that has listed its tools, and a call of it.
 async fn calling(era: Era, client: &str) -> (Harness, Forwarded) {
     let mut harness = Harness::new();
     match era {
@@ -48,7 +48,7 @@ async fn calling(era: Era, client: &str) -> (Harness, Forwarded) {
     (harness, call)
 }
 
-/// The server tells of a change.
+/// The server notifies of a list change.
 fn changing(call: &Forwarded) -> Arc<ListChange> {
     let change = Arc::new(ListChange::default());
     call.caller().lists_changing(call.ticket(), &change);
@@ -148,7 +148,7 @@ async fn a_held_answer_of_a_cancelled_call_is_not_sent() {
     harness.leave().await;
 }
 
-/// Server `s` has one tool for hosts that declare nothing, and two for those with sampling.
+/// A server `s` with one tool for hosts without capabilities, and two for those with sampling.
 fn choosy(is_known: bool) -> Snapshot {
     let offer = |names: &[&str]| {
         let tool = |name: &&str| Tool::parse(json!({ "name": name }).to_string().into()).unwrap();

@@ -40,7 +40,7 @@ async fn a_legacy_host_is_asked_for_a_login_by_url_elicitation() {
     }
 }
 
-/// Also at a modern server, which itself asks in its results only.
+/// This also works with a modern server, which itself sends requests only in its results.
 #[tokio::test(start_paused = true)]
 async fn a_modern_host_is_asked_for_a_login_by_input_required() {
     for server in [Era::Legacy, Era::Modern] {

@@ -1,4 +1,4 @@
-//! What servers tell unasked: logs by level and era, and resources that change.
+//! Server notifications: logs by level and era, and resource updates.
 
 use bytes::Bytes;
 use plugbay_core::{

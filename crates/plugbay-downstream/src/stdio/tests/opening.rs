@@ -1,4 +1,4 @@
-//! The opening: legacy, modern, and hosts that mix the two.
+//! The opening: legacy hosts, modern hosts, and hosts that mix the two.
 
 use plugbay_core::{
     era::{CAPABILITIES_KEY, MODERN_VERSION, SERVER_INFO_KEY, VERSION_KEY},
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Harness, INITIALIZE, INITIALIZED, list, modern, request};
 
-/// Sends each line to one host; the value at the pointer of each answer must be this.
+/// Sends each line to one host; the value at this pointer in each answer must be the given one.
 async fn check(dialogue: &[(&str, &str, Value)]) {
     let mut harness = Harness::new();
     for (line, pointer, expected) in dialogue {

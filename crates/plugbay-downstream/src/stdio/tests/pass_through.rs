@@ -1,4 +1,4 @@
-//! What nobody here knows passes where it can be told for whom it is: methods and notifications, both ways.
+//! Unknown methods and notifications pass through in both directions, if their recipient can be determined.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use serde_json::json;
 
 use super::harness::{Harness, INITIALIZED, call, modern, request, server};
 
-/// These servers: each has the tools `echo` and `wipe`, which is denied, the resource `x://1`, one with its own
-/// name, the prompt `ask`, and an extension `com.example/{name}`.
+/// These servers. Each has the tools `echo` and `wipe`, of which `wipe` is denied, the resource `x://1`, one
+/// named after itself, the prompt `ask`, and an extension `com.example/{name}`.
 fn snapshot_of(servers: &[&str]) -> Snapshot {
     let mut catalog = Catalog::default();
     let mut layout = Layout { mode: Some(Mode::All), name_limit: 64, ..Layout::default() };
@@ -53,7 +53,7 @@ fn snapshot_of(servers: &[&str]) -> Snapshot {
     Snapshot::new(Arc::new(catalog), Arc::new(layout), true)
 }
 
-/// A method with its params, and whom it reaches in which words; nobody if it is refused.
+/// A method with its params, and the server with the message that it gets; `None` if the request is refused.
 type Case = (&'static str, &'static str, Option<(&'static str, &'static str)>);
 
 const REQUESTS: &[Case] = &[
@@ -84,7 +84,7 @@ async fn an_unknown_request_is_routed_by_its_subject() {
                 Era::Legacy => request(id, method, &format!("{{{members}}}")),
                 Era::Modern => modern(id, method, &format!(",{members}")),
             };
-            // Tasks have an era, which is their server's.
+            // The era of a task is that of its server.
             let reached = reached.filter(|_| era == Era::Legacy || !members.contains("taskId"));
             harness.say(said(7, members)).await;
             if let Some((server, own)) = reached {
@@ -160,7 +160,7 @@ async fn host_progress_reaches_the_server_that_sent_the_request() {
     harness.say(INITIALIZED).await;
     harness.say(call(1)).await;
     let forwarded = harness.forwarded().await;
-    // Two that have chosen the same token.
+    // Two server requests with the same progress token.
     for number in [900, 901] {
         let params = r#"{"_meta":{"a":1.0,"progressToken":"\u0070t"},"messages":[]}"#;
         forwarded.ask(number, "sampling/createMessage", params).unwrap();
@@ -183,7 +183,7 @@ async fn host_progress_reaches_the_server_that_sent_the_request() {
 async fn a_resource_uri_of_several_servers_is_refused_with_the_uri_of_each() {
     let mut harness = Harness::with(snapshot_of(&["a", "b"]));
     harness.open().await;
-    // No earlier call or read tells whose is meant: a hostile server may list what it was called beside.
+    // Earlier calls or reads do not decide the server: a hostile server could list the names of others.
     for (said, server) in [
         (request(1, "tools/call", r#"{"name":"a__echo"}"#), "a"),
         (request(1, "resources/read", r#"{"uri":"plugbay://b/x://1"}"#), "b"),

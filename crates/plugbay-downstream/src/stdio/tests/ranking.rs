@@ -1,4 +1,4 @@
-//! Search with a model: it changes the order, and never stands in the way.
+//! Search with a model: it changes the order, and never blocks the search.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 const DEADLINE: Duration = Duration::from_secs(5);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A model of which the test plays every answer.
+/// A model whose answers the test writes.
 #[derive(Debug)]
 struct Scripted(mpsc::UnboundedSender<Asked>);
 
@@ -59,7 +59,7 @@ struct RankingHarness {
 }
 
 impl RankingHarness {
-    /// `s__draw` paints, `s__echo` says it again.
+    /// A harness with the tools `s__draw`, which paints, and `s__echo`.
     async fn new() -> Self {
         let mut harness = Harness::with(searchable());
         let (asked, server_requests) = mpsc::unbounded_channel();
@@ -84,7 +84,7 @@ impl RankingHarness {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Searches, and the model is not asked.
+    /// Searches, and expects that the model is not asked.
     async fn found_without(&mut self, query: &str) -> Vec<String> {
         self.search(query).await;
         let found = self.found().await;
@@ -170,7 +170,7 @@ async fn a_failed_ranking_of_one_query_leaves_the_local_search_hits() {
     ranking.search("paint").await;
     ranking.asked().await.say("I would paint.");
     assert!(ranking.found().await[0].starts_with("s__draw"));
-    // None of it is remembered.
+    // None of these answers is cached.
     ranking.search("paint").await;
     ranking.asked().await.say(r#"["s__echo"]"#);
     assert!(ranking.found().await[0].starts_with("s__echo"));
@@ -218,7 +218,7 @@ async fn cancellation_of_a_search_ends_the_model_request() {
     ranking.harness.say(cancel(7)).await;
     soon("the end of the server request", asked.answer.closed()).await;
     ranking.harness.hear_nothing().await;
-    // So does a host that leaves.
+    // The same happens when the host disconnects.
     ranking.search("paint").await;
     let mut asked = ranking.asked().await;
     ranking.harness.close();

@@ -1,4 +1,4 @@
-//! Resources, templates, prompts and completions: listed, led to their server, and told of when they change.
+//! Resources, templates, prompts and completions: lists, routing to their server, and change notifications.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) fn stocked(prompts: &[&str]) -> Snapshot {
     stocked_with(prompts, true)
 }
 
-/// A server that has resources and does not tell when they change.
+/// A server that has resources, but does not notify of changes.
 pub(super) fn silent() -> Snapshot {
     stocked_with(&[], false)
 }
@@ -149,7 +149,7 @@ async fn list_changed_names_the_list_that_changed_only() {
     assert_eq!(listed["result"]["prompts"][0]["name"], "s__two", "and nothing came before this answer");
 }
 
-/// Whatever reaches a server counts against the limits, and not calls alone.
+/// Everything that reaches a server counts against the limits, not only calls.
 #[tokio::test(start_paused = true)]
 async fn subscriptions_and_unknown_notifications_count_against_the_rate_limit() {
     let stocked = stocked(&[]);

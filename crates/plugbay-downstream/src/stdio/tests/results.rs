@@ -1,4 +1,4 @@
-//! Large results: outlines and handles, what is read of them, and handles as arguments.
+//! Large results: outlines and handles, reading parts of results, and handles as arguments.
 
 mod shapes;
 mod tasks;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Harness, INITIALIZED, MESSAGE_LIMIT, cancel, modern, request, server};
 
-/// The server `s` with a tool that reads, and one that writes a text or a list.
+/// A server `s` with a tool that reads, and one that writes a text or a list.
 fn snapshot(mode: Mode, results: ResultRules) -> Snapshot {
     snapshot_with(&[], mode, results)
 }
@@ -236,7 +236,7 @@ async fn a_cancelled_call_stores_nothing() {
     harness.say(cancel(1)).await;
     assert_eq!(harness.ask(request(3, "ping", "{}")).await["id"], 3);
     drop(busy);
-    // The work of a later call is done after that of the cancelled one.
+    // Work of a later call is done after that of the cancelled call.
     let kept = stored(&mut harness, &text_result(&page())).await;
     assert!(format!("{:?}", harness.results).starts_with("Results(1,"), "{:?}", harness.results);
     let (_, failed) = told(&mut harness, "read_result", json!({ "result": kept })).await;

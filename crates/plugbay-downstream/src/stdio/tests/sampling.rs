@@ -1,4 +1,4 @@
-//! Search with the model of the host itself.
+//! Search with the host's own model.
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,7 +44,7 @@ fn first_line(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// Searches; gives the server request that the host is asked.
+/// Searches; returns the server request that the host gets.
 async fn asked(harness: &mut Harness) -> Value {
     harness.say(search()).await;
     let server_request = harness.hear().await;
@@ -71,7 +71,7 @@ async fn a_host_with_sampling_ranks_search_hits() {
     let answer = harness.ask(sampled(&server_request, r#"["s__echo"]"#)).await;
     assert_eq!(answer["id"], 7);
     assert!(first_line(&answer).starts_with("s__echo"), "{answer}");
-    // It is not asked the same again.
+    // It is not asked the same question again.
     let answer = harness.ask(search()).await;
     assert!(first_line(&answer).starts_with("s__echo"), "{answer}");
 }
@@ -109,7 +109,7 @@ async fn sampling_is_cancelled_with_its_search() {
     withdrawn(&harness.hear().await);
     harness.say(sampled(&server_request, r#"["s__echo"]"#)).await;
     harness.hear_nothing().await;
-    // The same for one that takes too long; there the local answer stands.
+    // The same for a model that takes too long: the local answer is used.
     let server_request = asked(&mut harness).await;
     let (one, other) = (harness.hear().await, harness.hear().await);
     let (told, answer) = if one["id"] == 7 { (other, one) } else { (one, other) };
@@ -117,7 +117,7 @@ async fn sampling_is_cancelled_with_its_search() {
     assert!(first_line(&answer).starts_with("s__draw"), "{answer}");
 }
 
-/// The whole of what a model can be told, as a host with tools is told it.
+/// Everything that a model can be sent, as a host with tools gets it.
 #[tokio::test(start_paused = true)]
 async fn sampling_with_tools_carries_the_whole_conversation() {
     let (gateway, _snapshots, _servers) = scripted::gateway(searchable());
@@ -164,7 +164,7 @@ async fn sampling_with_tools_carries_the_whole_conversation() {
     let reply = soon("the reply", reply).await.unwrap().unwrap();
     assert_eq!((reply.stop, reply.calls[0].arguments.get()), (Stop::Tools, r#"{"n":1.0}"#));
     assert_eq!((reply.text.as_str(), heard.try_recv().as_deref()), ("So", Ok("So")), "in one piece");
-    // A host that knows of no tools is not told of any.
+    // A host that does not support tools is not sent any.
     session.opened_legacy(
         "2025-11-25",
         ClientCapabilities { sampling: true, ..ClientCapabilities::NONE },

@@ -1,4 +1,4 @@
-//! What servers ask of a legacy host, and of whom they learn nothing.
+//! Server requests to a legacy host, and hosts that servers must not learn about.
 
 use plugbay_core::{era::Era, exchange::ServerRequestError, exposure::Mode};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::scripted::snapshot_with_tasks;
 
-/// A legacy host that declares this, at a server of this era.
+/// A legacy host with these capabilities, at a server of this era.
 async fn host(capabilities: &str, server: Era) -> Harness {
     let mut harness = Harness::with(snapshot_in(server, &["echo"]));
     let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#);
@@ -59,7 +59,7 @@ async fn server_requests_follow_the_declared_capabilities() {
             "{declared}"
         );
         harness.hear_nothing().await;
-        // What it did declare, or nobody knows of, is asked.
+        // Methods that it has declared, or that are unknown, are sent to it.
         assert_eq!(forwarded.ask(901, "x/unheard-of", "{}"), Ok(()));
         assert_eq!(harness.hear().await["method"], "x/unheard-of");
     }
@@ -286,7 +286,7 @@ async fn an_input_request_that_cannot_be_sent_ends_the_call() {
     ] {
         let mut harness = host(r#"{"sampling":{}}"#, Era::Modern).await;
         harness.say(call(1)).await;
-        // One that could be asked stands before it.
+        // A request that could be sent precedes it.
         let entries = json!({ "0": { "method": "sampling/createMessage" }, "1": entry });
         harness.forwarded().await.answer_modern(required(&entries));
         let answer = harness.hear().await;

@@ -87,7 +87,7 @@ async fn skills_are_declared_as_they_are_answered() {
     ] {
         let mut all = snapshot(servers, mode);
         if servers.is_empty() {
-            // One without skills, so that there is something to search.
+            // A server without skills, so that there is something to search.
             let offer = Offer::new(
                 Era::Legacy,
                 None,
@@ -152,7 +152,7 @@ async fn a_mapped_skill_is_answered_with_the_uris_that_the_host_has() {
                 r#"{"contents":[{"uri":"skill://git/unlisted","text":""}]}"#.to_owned(),
             ),
         ] {
-            // Both at once: the answers come in the other order.
+            // Two at once: the answers come in the other order.
             harness.say(say(1, method, &mapped(uri, "a"))).await;
             harness.say(say(2, method, &mapped(uri, "b"))).await;
             let (first, second) = (harness.forwarded().await, harness.forwarded().await);

@@ -1,4 +1,4 @@
-//! A host that does not read: it stalls itself, and costs no more than a limit.
+//! A host that does not read: it stalls only itself, and uses no more memory than a limit.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -12,7 +12,7 @@ use crate::{
     stdio::{UnreadLimit, Window, serve_window},
 };
 
-/// More than one outbox holds: eight of them are over its limit.
+/// A text of which an outbox holds less than eight.
 fn megabyte() -> String {
     format!("{{\"x\":\"{}\"}}", "x".repeat(1_100_000))
 }

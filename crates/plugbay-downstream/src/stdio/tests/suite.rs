@@ -20,7 +20,7 @@ fn server(name: &str) -> ServerName {
     ServerName::parse(name).unwrap()
 }
 
-/// `notes` has three tools of which one is denied; `new` has not been heard of.
+/// `notes` has three tools, one of them denied; `new` has not listed yet.
 fn suites() -> Snapshot {
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" }, "tags": { "type": "array", "items": { "type": "string" } } }, "required": ["text"] });
     let tools = [

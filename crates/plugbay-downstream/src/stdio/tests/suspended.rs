@@ -1,5 +1,5 @@
-//! What servers ask of a modern host: its request is answered with the server request, and its next one goes
-//! on with the same call.
+//! Server requests to a modern host: its request is answered with the server request, and its next request
+//! continues the same call.
 
 use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
@@ -154,7 +154,7 @@ async fn input_requests_follow_the_capabilities_of_the_request() {
     harness.hear_nothing().await;
     forwarded.ask(901, "elicitation/create", "{}").unwrap();
     assert!(harness.hear().await["result"]["inputRequests"]["901"].is_object());
-    // While the host is away the same holds.
+    // The same holds while the host is away.
     assert_eq!(forwarded.ask(902, "roots/list", "{}"), Err(ServerRequestError::Undeclared("roots")));
 }
 
@@ -171,7 +171,7 @@ async fn a_foreign_request_state_is_refused() {
         harness.say(retry(10 + id, &json!(wrong), &json!({ "900": {} }))).await;
         refusal(&harness.hear().await);
     }
-    // For another tool.
+    // A retry for another tool.
     let other = retry(20, state(&answer), &json!({ "900": {} })).replace("s__echo", "s__other");
     assert!(refusal(&harness.ask(other).await).contains("not given to this caller for this request"));
     harness.nothing_forwarded().await;
@@ -248,7 +248,7 @@ async fn an_answer_to_a_suspended_call_is_kept_for_its_host() {
     }
 }
 
-/// Two calls, of which the second carries a server request that may be about either.
+/// Two calls; the second one carries a server request that may belong to either.
 async fn asked_by_the_latest(harness: &mut Harness) -> (Forwarded, Forwarded) {
     harness.say(call_with(1, ALL, "")).await;
     let first = harness.forwarded().await;
@@ -341,7 +341,7 @@ async fn a_call_that_ends_before_its_server_request_is_sent_just_ends() {
     assert_eq!(forwarded.ask(902, "roots/list", "{}"), Err(ServerRequestError::CallEnded));
 }
 
-/// The older way to demand a visit to a web page is an error, which the modern protocol does not have.
+/// Legacy servers demand a visit to a web page by an error that the modern protocol does not have.
 #[tokio::test(start_paused = true)]
 async fn a_url_elicitation_error_becomes_an_input_required_result() {
     let visit = r#"{"mode":"url","elicitationId":"e", "url":"https://x","message":"m"}"#;
@@ -361,7 +361,7 @@ async fn a_url_elicitation_error_becomes_an_input_required_result() {
     }
 }
 
-/// Between a host and a server that both speak the modern protocol nothing is touched.
+/// Between a modern host and a modern server nothing is changed.
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_sends_input_requests_to_a_modern_host_directly() {
     let mut harness = Harness::with(snapshot_in(Era::Modern, &["echo"]));

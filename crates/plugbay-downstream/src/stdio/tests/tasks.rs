@@ -1,4 +1,4 @@
-//! Tasks between hosts and servers of the same era: everything stays as it was said but their ids.
+//! Tasks between hosts and servers of the same era: everything but their ids stays unchanged.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ async fn legacy(servers: &[&str]) -> Harness {
     harness
 }
 
-/// A request of a modern host that takes tasks for an answer.
+/// A request of a modern host that accepts tasks as answers.
 fn with_tasks(id: u32, method: &str, members: &str) -> String {
     let capabilities = json!({ "extensions": { EXTENSION: {} } });
     let meta = json!({ VERSION_KEY: MODERN_VERSION, CAPABILITIES_KEY: capabilities });
     request(id, method, &format!(r#"{{"_meta":{meta}{members}}}"#))
 }
 
-/// Says it, answers it, and gives what the server got and what the host got.
+/// Sends a request and answers it; returns the messages that the server and the host got.
 async fn round_trip(harness: &mut Harness, said: String, result: &str, era: Era) -> (String, String) {
     harness.say(said).await;
     let forwarded = harness.forwarded().await;

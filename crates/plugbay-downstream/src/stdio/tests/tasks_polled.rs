@@ -1,4 +1,4 @@
-//! Tools that insist on a task, called by hosts that cannot look after one.
+//! Tools that require a task, called by hosts that cannot poll one.
 
 use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
@@ -17,7 +17,7 @@ use crate::scripted::snapshot_with_tasks;
 
 const SLOW: &str = r#"{"name":"s__slow","arguments":{}}"#;
 
-/// What the server got, and its parameters.
+/// The method that the server got, and its parameters.
 fn parts(forwarded: &Forwarded) -> (String, Value) {
     let message: Value = serde_json::from_str(&forwarded.text()).unwrap();
     (message["method"].as_str().unwrap().to_owned(), message["params"].clone())
@@ -65,7 +65,7 @@ async fn a_legacy_servers_task_ends_with_its_call() {
     assert_eq!(harness.cancelled().await.0, waiting.ticket());
     let ended = harness.forwarded().await;
     assert_eq!(parts(&ended), ("tasks/cancel".to_owned(), json!({ "taskId": "1" })));
-    // Otherwise the server would seem to work for two hosts, and could ask neither.
+    // Otherwise the server would seem to work for two hosts, and could send requests to neither.
     assert!(ended.caller().is_same_host(waiting.caller()), "the cancellation is the host's own");
     ended.answer(r#"{"taskId":"1","status":"cancelled"}"#);
     harness.hear_nothing().await;
@@ -133,7 +133,7 @@ async fn a_task_that_begins_while_its_modern_host_is_away_waits_for_the_host() {
 
 const DEMAND: &str = r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
 
-/// A legacy host that can be asked, and its call to a modern server that insists on a task.
+/// A legacy host that can be asked, and its call to a modern server that requires a task.
 async fn insisted() -> (Harness, Forwarded) {
     let mut harness = Harness::with(snapshot_with_tasks(Era::Modern, &["s"], Mode::All));
     let params = r#"{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}"#;
@@ -176,7 +176,7 @@ async fn a_modern_servers_task_is_one_long_call_to_a_legacy_host() {
     let update = polled(&mut harness, "tasks/update").await;
     assert_eq!(parts(&update).1["inputResponses"], json!({ "q": { "action": "accept" } }));
     update.answer_modern(r#"{"resultType":"complete"}"#);
-    // It has not noticed yet, and nobody is asked twice.
+    // The server has not noticed the answer yet, and the host is not asked twice.
     polled(&mut harness, "tasks/get").await.answer_modern(asks);
     let done = r#"{"taskId":"1","status":"completed","result":{"content":[],"n":1.0}}"#;
     polled(&mut harness, "tasks/get").await.answer_modern(done);

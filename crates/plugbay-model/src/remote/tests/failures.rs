@@ -1,4 +1,4 @@
-//! Everything that goes wrong, in each provider's own form.
+//! All kinds of failures, in each provider's own form.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{PATIENCE, PROVIDERS, SECRET, events, model, question, spec, streamed, whole};
 use crate::{Endpoint as Spec, Key, Provider, RemoteModel};
 
-/// An error as the provider writes it.
+/// An error in the provider's form.
 fn error(provider: Provider, kind: &str, message: &str) -> Value {
     match provider {
         Provider::Anthropic => {
@@ -22,7 +22,7 @@ fn error(provider: Provider, kind: &str, message: &str) -> Value {
     }
 }
 
-/// The trouble, whether a stream was asked for or not.
+/// The error, which must be the same with and without a stream.
 async fn both_ways(provider: Provider, play: Play) -> ModelError {
     let one = whole(provider, play.clone()).await.unwrap_err();
     let other = streamed(provider, play).await.0.unwrap_err();
@@ -106,7 +106,7 @@ async fn a_rate_limit_says_when_to_come_back() {
             expected
         );
     }
-    // Gemini says it in the body, and in a list where a stream was asked for.
+    // Gemini reports it in the body, and in a list if a stream was requested.
     let mut body = error(Provider::Gemini, "RESOURCE_EXHAUSTED", "Quota.");
     body["error"]["details"] = json!([
         { "@type": "type.googleapis.com/google.rpc.Help" },
@@ -116,15 +116,15 @@ async fn a_rate_limit_says_when_to_come_back() {
         ModelError::RateLimited { retry_after: Some(Duration::from_secs(37)), message: "Quota.".to_owned() };
     assert_eq!(both_ways(Provider::Gemini, Play::json(429, &body)).await, expected);
     assert_eq!(both_ways(Provider::Gemini, Play::json(429, &json!([body]))).await, expected);
-    // Anthropic has a status of its own for too much from everybody.
+    // Anthropic has a separate status for an overloaded service.
     let overloaded = error(Provider::Anthropic, "overloaded_error", "Overloaded");
     let trouble = both_ways(Provider::Anthropic, Play::json(529, &overloaded)).await;
     assert!(matches!(trouble, ModelError::RateLimited { retry_after: None, .. }), "{trouble:?}");
-    // Others have one that says only that they cannot.
+    // Others have a status that only says that the service is unavailable.
     let unavailable = error(Provider::Gemini, "UNAVAILABLE", "Overloaded");
     let trouble = both_ways(Provider::Gemini, Play::json(503, &unavailable)).await;
     assert!(matches!(trouble, ModelError::RateLimited { retry_after: None, .. }), "{trouble:?}");
-    // And it may come in the middle.
+    // The error may also come in the middle of a stream.
     let amid = json!({ "error": { "code": 503, "message": "Overloaded", "status": "UNAVAILABLE" } });
     for (provider, error) in [(Provider::Anthropic, overloaded), (Provider::Gemini, amid)] {
         let (reply, _) = streamed(provider, Play::Stream(events(&[error]))).await;
@@ -146,7 +146,7 @@ async fn a_key_that_is_not_accepted_is_never_shown() {
         assert!(matches!(&trouble, ModelError::Unauthorised { key, .. } if key == "MY_KEY"), "{told}");
         assert!(told.contains("Incorrect API key") && !told.contains("hunter2"), "{told}");
     }
-    // Nor where the provider says it in an answer that claims to be none, and where its words are cut.
+    // Nor if the provider repeats it in a response with status 200, or if its message is cut.
     let long = format!("{}{SECRET}", "x".repeat(295));
     for play in [
         Play::json(200, &json!({ "error": { "message": message } })),
@@ -176,13 +176,13 @@ async fn other_errors_come_with_the_providers_words() {
             both_ways(provider, Play::json(500, &error(provider, "api_error", "Internal trouble"))).await;
         assert_eq!(trouble, ModelError::Failed { status: Some(500), message: "Internal trouble".to_owned() });
     }
-    // Ollama's errors are plain words, proxies' are pages.
+    // Ollama's errors are plain texts, those of proxies are HTML pages.
     let trouble = both_ways(Provider::OpenAi, Play::json(404, &json!({ "error": "model not found" }))).await;
     assert_eq!(trouble, ModelError::Failed { status: Some(404), message: "model not found".to_owned() });
     let page = Play::Answer { status: 502, headers: Vec::new(), body: "<html>\n Bad gateway".to_owned() };
     let trouble = both_ways(Provider::OpenAi, page).await;
     assert_eq!(trouble.to_string(), "it failed (HTTP 502): <html> Bad gateway");
-    // Some tell of an error in the middle of a stream, or in an answer that claims to be none.
+    // Some report an error in the middle of a stream, or in a response with status 200.
     let amid = json!({ "error": { "message": "Provider returned error", "code": 502 } });
     let expected = ModelError::Failed { status: None, message: "Provider returned error".to_owned() };
     for provider in [Provider::OpenAi, Provider::Gemini] {
@@ -223,7 +223,7 @@ async fn silence_has_an_end() {
 async fn silence_in_the_middle_of_a_stream_has_an_end() {
     let first = json!({ "choices": [{ "delta": { "content": "a" }, "finish_reason": null }] });
     let endpoint = Endpoint::start([Play::Silence(events(&[first]))]);
-    // From the first word on time is what the runtime makes of it.
+    // From the first text on, the runtime controls the time.
     let hear = Box::new(|_: &str| tokio::time::pause());
     let trouble = model(Provider::OpenAi, &endpoint).ask(question(), Some(hear)).await.unwrap_err();
     assert_eq!(trouble, ModelError::Timeout { after: PATIENCE });
@@ -241,7 +241,7 @@ async fn whoever_stops_waiting_ends_the_request() {
     aside(endpoint, Endpoint::left).await;
 }
 
-/// Waits in a thread of its own, so that the client's connection is seen to meanwhile.
+/// Waits in a separate thread, so that the client's connection is handled meanwhile.
 async fn aside(endpoint: Endpoint, wait: impl FnOnce(&Endpoint) + Send + 'static) -> Endpoint {
     let waiting = tokio::task::spawn_blocking(move || {
         wait(&endpoint);

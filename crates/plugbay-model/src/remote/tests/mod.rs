@@ -1,4 +1,4 @@
-//! Each provider in its real wire format, at a loopback endpoint that answers as it is told.
+//! Each provider in its real wire format, with a scripted loopback endpoint.
 
 mod failures;
 mod replies;
@@ -19,7 +19,7 @@ const PROVIDERS: [Provider; 3] = [Provider::Anthropic, Provider::OpenAi, Provide
 const SECRET: &str = "sk-hunter2";
 /// Far longer than a loopback endpoint takes.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A number that only those keep who do not parse it.
+/// Arguments with a number that survives only if it is not parsed.
 const ARGUMENTS: &str = r#"{"city":"Köln","n":12345678901234567890123}"#;
 
 fn model(provider: Provider, endpoint: &Endpoint) -> RemoteModel {
@@ -41,7 +41,7 @@ fn question() -> Prompt {
     Prompt { system: Some("Be brief.".to_owned()), turns, limit: 99, ..Prompt::default() }
 }
 
-/// A conversation in the middle of which a tool was called.
+/// A conversation in which a tool was called.
 fn conversation(id: &str) -> Prompt {
     let arguments = raw(ARGUMENTS);
     let signature = Some("signed".to_owned());
@@ -77,12 +77,12 @@ fn events(data: &[Value]) -> Vec<String> {
     data.iter().map(event).collect()
 }
 
-/// What the provider's answer comes to, whole.
+/// The reply from the provider's whole response.
 async fn whole(provider: Provider, play: Play) -> Result<Reply, ModelError> {
     model(provider, &Endpoint::start([play])).ask(question(), None).await
 }
 
-/// What its stream comes to, and the pieces of text that were heard.
+/// The reply from its stream, and the pieces of text that were reported.
 async fn streamed(provider: Provider, play: Play) -> (Result<Reply, ModelError>, Vec<String>) {
     let pieces = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&pieces);

@@ -1,4 +1,4 @@
-//! What each provider answers when all is well.
+//! The successful responses of each provider.
 
 use plugbay_core::model::{Reply, Stop, Usage};
 use plugbay_testkit::Play;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ARGUMENTS, PROVIDERS, events, streamed, whole};
 use crate::Provider;
 
-/// `Grüße` with two tokens of its 3 + 4 being cached or thought.
+/// `Grüße`, with two of its 3 + 4 tokens cached or used for thinking.
 fn text_answer(provider: Provider) -> Value {
     match provider {
         Provider::Anthropic => json!({
@@ -106,7 +106,7 @@ fn check_calls(provider: Provider, reply: &Reply) {
     assert_eq!(([first.id.as_str(), second.id.as_str()], first.signature.as_deref()), (ids, signature));
 }
 
-/// Written by hand: a parsed number would lose its digits.
+/// Written by hand, because a parsed number would lose its digits.
 fn calls_answer(provider: Provider) -> String {
     match provider {
         Provider::Anthropic => format!(
@@ -216,7 +216,7 @@ async fn whoever_streams_or_never_does_is_understood_whatever_was_asked() {
     }
 }
 
-/// What those send who speak like `OpenAI`, but not quite.
+/// Responses of services that are almost, but not fully, compatible with `OpenAI`.
 #[tokio::test]
 async fn the_ways_of_kindred_endpoints_are_understood() {
     let function = |name: &str| json!({ "name": name, "arguments": { "n": 1 } });
@@ -230,7 +230,7 @@ async fn the_ways_of_kindred_endpoints_are_understood() {
         reply.calls.iter().map(|call| format!("{} {} {}", call.id, call.name, call.arguments)).collect()
     };
     assert_eq!(calls(&reply), [r#"a weather {"n":1}"#, r#"b now {"n":1}"#]);
-    // All calls with one number, or without; the id and the name in every chunk; no reason at the end.
+    // All calls with one index or none; id and name in every chunk; no stop reason.
     for index in [json!(0), Value::Null] {
         let piece = |id: &str, name: &str, json: &str| {
             let function = json!({ "name": name, "arguments": json });

@@ -1,4 +1,4 @@
-//! What each provider is sent.
+//! The requests to each provider.
 
 use plugbay_core::model::Model as _;
 use plugbay_testkit::{Asked, Endpoint, Play};
@@ -63,7 +63,7 @@ async fn anthropic_is_asked_in_messages() {
 async fn openai_is_asked_for_a_chat_completion() {
     let asked = sent(Provider::OpenAi, question(), false).await;
     assert_eq!(asked.path, "/chat/completions");
-    // Whoever speaks like OpenAI knows `max_tokens`.
+    // Services compatible with OpenAI know `max_tokens`.
     let expected = json!({
         "model": "the-model", "max_tokens": 99, "stream": false,
         "messages": [{ "role": "system", "content": "Be brief." }, { "role": "user", "content": "What?" }],
@@ -118,7 +118,7 @@ async fn gemini_is_asked_for_content() {
         (&declaration["name"], &declaration["parametersJsonSchema"]["type"]),
         (&json!("weather"), &json!("object"))
     );
-    // An id that we made up ourselves is not sent.
+    // An id that plugbay has made up is not sent.
     let body = sent(Provider::Gemini, conversation("plugbay-call-0"), false).await.body;
     assert_eq!(body["contents"][1]["parts"][0]["functionCall"].get("id"), None);
     assert_eq!(body["contents"][2]["parts"][0]["functionResponse"].get("id"), None);

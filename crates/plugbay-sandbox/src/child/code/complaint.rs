@@ -1,29 +1,29 @@
-//! Exceptions as the author of the script reads them: in words, with the places in the author's own lines.
+//! Exceptions for the author of the script: in words, with places in the author's own lines.
 
 use std::fmt::Write as _;
 
 use super::source::{FILE, Source};
 use crate::protocol::Failed;
 
-/// Characters of a message.
+/// Limit of a message, in characters.
 const MESSAGE: usize = 8000;
 
-/// Lines of a stack.
+/// Limit of stack lines.
 const FRAMES: usize = 5;
 
-/// An exception, as the prelude tells it.
+/// An exception, as the prelude describes it.
 #[derive(Debug)]
 pub(super) struct Explained {
     /// Its name and message.
     pub(super) message: String,
     pub(super) stack: String,
-    /// The call that it is about.
+    /// The call that has failed.
     pub(super) call: Option<u32>,
-    /// The script had values that nobody knows.
+    /// Whether the script had placeholder values.
     pub(super) is_dry: bool,
 }
 
-/// Names that scripts expect, with what there is instead.
+/// Names that scripts expect, with their replacements.
 const ABSENT: [(&str, &str); 21] = [
     ("fetch", NO_NETWORK),
     ("XMLHttpRequest", NO_NETWORK),
@@ -54,7 +54,7 @@ const NO_MODULES: &str =
 const NO_URL: &str = "put addresses together as text, with encodeURIComponent()";
 const NO_PROCESS: &str = "there is no process here: the script sees `input`, `tools` and `results`";
 
-/// Why a script does not compile, though it parsed.
+/// The failure of a script that parsed but does not compile.
 pub(super) fn of_compiling(explained: Option<&Explained>, source: &Source) -> Failed {
     let Some(Explained { message, stack, .. }) = explained else { return Failed::OutOfMemory };
     match message.as_str() {
@@ -73,10 +73,10 @@ pub(super) fn of_compiling(explained: Option<&Explained>, source: &Source) -> Fa
 const OUT_OF_MEMORY: &str = "InternalError: out of memory";
 const STACK_OVERFLOW: &str = "RangeError: Maximum call stack size exceeded";
 
-/// Why a script ended with an exception.
+/// The failure of a script that ended with an exception.
 pub(super) fn of_running(explained: Option<Explained>, source: &Source) -> Failed {
     let Some(Explained { mut message, stack, call, is_dry }) = explained else {
-        // The engine itself ran out of something, or the exception defends itself.
+        // The engine itself ran out of a resource, or the exception cannot be inspected.
         let message = "it threw an exception that cannot be shown".to_owned();
         return Failed::Thrown { message, call: None };
     };
@@ -103,7 +103,7 @@ pub(super) fn of_running(explained: Option<Explained>, source: &Source) -> Faile
     Failed::Thrown { message, call }
 }
 
-/// Why a value is not JSON. Its path may be long.
+/// The failure of a value that is not JSON. Its path may be long.
 pub(super) fn of_value(what: String) -> Failed {
     Failed::NotJson(shortened(what))
 }
@@ -115,7 +115,7 @@ fn shortened(message: String) -> String {
     message.chars().take(MESSAGE).chain(['…']).collect()
 }
 
-/// The failure of a promise that the script left alone.
+/// The failure of a promise that the script did not await.
 pub(super) fn of_nobody(failed: Failed) -> Failed {
     match failed {
         Failed::Thrown { message, call } => {
@@ -130,7 +130,7 @@ fn hint(message: &str) -> Option<&'static str> {
     ABSENT.iter().find(|(absent, _)| *absent == name).map(|(_, hint)| *hint)
 }
 
-/// The lines of a stack that are the author's: function, line, column.
+/// The author's lines in a stack: function, line, column.
 fn frames<'s>(
     stack: &'s str,
     source: &'s Source,

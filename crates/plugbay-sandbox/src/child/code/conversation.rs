@@ -11,35 +11,35 @@ use std::{
 use super::write_parts;
 use crate::protocol::{Answered, Asked, FRAME, Failed, Frame};
 
-/// The longest name of a server or tool.
+/// Longest name of a server or tool.
 const NAME: usize = 1024;
 
-/// The conversation. Functions of the script and the loop of the engine share it.
+/// The conversation, shared by the script's functions and the engine's loop.
 #[derive(Debug)]
 pub(super) struct Conversation {
     state: RefCell<State>,
     clock: Clock,
-    /// Why the script must end now, whatever it catches.
+    /// The reason why the script must end now, whatever it catches.
     stop: RefCell<Option<Failed>>,
 }
 
 #[derive(Debug)]
 struct State {
     to: Stdout,
-    /// Text that is not sent yet.
+    /// Text that was not sent yet.
     text: Vec<u8>,
-    /// Bytes of text and value that may still come.
+    /// How many bytes of text and value may still be sent.
     room: usize,
-    /// The most bytes of arguments.
+    /// Limit of bytes for arguments.
     limit: usize,
     calls: u32,
     most_calls: u32,
-    /// Numbers of calls.
+    /// The numbers of unanswered calls.
     unanswered: HashSet<u32>,
     answers: u32,
 }
 
-/// Why a call cannot be made. The script may catch it.
+/// The reason why a call cannot be made. The script may catch it.
 #[derive(Debug)]
 pub(super) enum Refused {
     Stopped,
@@ -62,7 +62,7 @@ impl Conversation {
         Self { state: RefCell::new(state), clock: Clock::new(compute), stop: RefCell::new(None) }
     }
 
-    /// Whether the script must end now. The interpreter asks again and again.
+    /// Whether the script must end now. The interpreter asks this repeatedly.
     pub(super) fn must_stop(&self) -> bool {
         if self.clock.is_over() {
             self.stop_with(Failed::TooSlow);
@@ -70,7 +70,7 @@ impl Conversation {
         self.stop.borrow().is_some()
     }
 
-    /// Why the script had to end.
+    /// The reason why the script had to end.
     pub(super) fn stopped(&self) -> Option<Failed> {
         self.must_stop();
         self.stop.borrow().clone()
@@ -80,12 +80,12 @@ impl Conversation {
         self.stop.borrow_mut().get_or_insert(failed);
     }
 
-    /// Whether no call is under way.
+    /// Whether no call is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.state.borrow().unanswered.is_empty()
     }
 
-    /// Sends a call and tells its number.
+    /// Sends a call and returns its number.
     pub(super) fn call(&self, asked: Asked, arguments: &str) -> Result<u32, Refused> {
         if self.must_stop() {
             return Err(Refused::Stopped);
@@ -112,7 +112,7 @@ impl Conversation {
         Ok(number)
     }
 
-    /// Takes text up to the limit of the output; beyond it, the script ends.
+    /// Takes text up to the limit of the output; above it, the script ends.
     pub(super) fn text(&self, piece: &str) -> Result<(), Refused> {
         if self.must_stop() {
             return Err(Refused::Stopped);
@@ -136,7 +136,7 @@ impl Conversation {
         Err(Refused::Stopped)
     }
 
-    /// Tells the parent that the script waits, and waits itself.
+    /// Tells the parent that the script waits, and waits for the answer.
     pub(super) fn next_answer(&self) -> Result<Answered, Failed> {
         let mut state = self.state.borrow_mut();
         let answers = state.answers;
@@ -167,13 +167,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// Sends the text that is left. The failure follows.
+    /// Sends the remaining text. The failure follows.
     pub(super) fn flush(&self) {
         let mut state = self.state.borrow_mut();
         self.send(|| state.flush());
     }
 
-    /// Time that the parent takes to read does not count.
+    /// Writes to the parent. The time that the parent takes to read does not count.
     fn send(&self, write: impl FnOnce() -> io::Result<()>) {
         self.clock.pause();
         if let Err(error) = write() {

@@ -1,4 +1,4 @@
-//! The interpreter: `QuickJS` with our prelude and its limits.
+//! The interpreter: `QuickJS` with our prelude and limits.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -19,7 +19,7 @@ use crate::{
     protocol::{Asked, Code, Failed},
 };
 
-/// What scripts find. Its stack lines are left out of messages.
+/// The functions for scripts. Its stack lines are left out of messages.
 const PRELUDE: &str = concat!(
     "(function (hostCall, hostText) {\n\"use strict\";\n",
     include_str!("prelude/references.js"),
@@ -41,7 +41,7 @@ pub(in crate::child) struct Engine {
     rejections: Rejections,
 }
 
-/// Promises that were rejected and that nobody looks after, with the reasons.
+/// Rejected promises that nobody handles, with the reasons.
 pub(super) type Rejections = Rc<RefCell<Vec<(Persistent<Value<'static>>, Persistent<Value<'static>>)>>>;
 
 impl Engine {
@@ -51,7 +51,7 @@ impl Engine {
 
     fn made() -> rquickjs::Result<Self> {
         let runtime = ManuallyDrop::new(Runtime::new()?);
-        // The rest is for functions that do not look at the stack.
+        // The rest is for functions that do not check the stack.
         runtime.set_max_stack_size(STACK / 4);
         let conversation = Rc::<OnceCell<Conversation>>::default();
         let asked = Rc::clone(&conversation);
@@ -69,7 +69,7 @@ impl Engine {
         Ok(Self { runtime, context, prelude: ManuallyDrop::new(prelude), conversation, rejections })
     }
 
-    /// Runs a script to its end. Afterwards its value was sent, or the failure is to be.
+    /// Runs a script to its end. Then its value was sent; `Err` is the failure to send.
     pub(in crate::child) fn run(self, code: &Code, memory: u64, output: u64) -> Result<(), Failed> {
         let output = usize::try_from(output).unwrap_or(usize::MAX);
         let compute = Duration::from_millis(code.compute);
@@ -83,13 +83,13 @@ impl Engine {
         });
         ended.map_err(|failed| {
             conversation.flush();
-            // Whatever the script caught or broke on its way: a limit is a limit.
+            // A limit counts, whatever the script caught or broke before it.
             conversation.stopped().unwrap_or(failed)
         })
     }
 }
 
-/// Calls the prelude. The object that it returns is ours alone.
+/// Calls the prelude. Only we have access to the object that it returns.
 fn prelude<'js>(
     ctx: &Ctx<'js>,
     conversation: &Rc<OnceCell<Conversation>>,

@@ -1,7 +1,8 @@
 //! The tools that a script names literally.
 //!
-//! A script gets at `tools` by its name or through `globalThis`, and in no other way: it is strict, and compiles no text. So
-//! each use of these names is looked at, also where the script has a variable of its own that is called `tools`.
+//! A script can reach `tools` only by its name or through `globalThis`: it is in strict mode, and cannot
+//! compile text. So each use of these names is examined, even if the script has its own variable called
+//! `tools`.
 
 use oxc_ast::ast::{
     CallExpression, ComputedMemberExpression, Expression, IdentifierReference, Program,
@@ -87,7 +88,7 @@ fn literal(expression: &Expression<'_>) -> Option<String> {
     }
 }
 
-/// Without brackets and types.
+/// The expression without parentheses and types.
 fn bare<'e, 'a>(expression: &'e Expression<'a>) -> &'e Expression<'a> {
     expression.get_inner_expression()
 }

@@ -1,4 +1,4 @@
-//! A script in the interpreter: the loop that gives it answers, and its end.
+//! A script in the interpreter: the loop that passes answers to it, and its end.
 
 use rquickjs::{Ctx, Function, Object, Promise, Value, promise::PromiseState};
 
@@ -16,7 +16,7 @@ use crate::{
 /// A script in its interpreter.
 pub(super) struct Script<'js, 'c> {
     pub(super) ctx: Ctx<'js>,
-    /// What the prelude returned.
+    /// The object that the prelude returned.
     pub(super) prelude: Object<'js>,
     pub(super) source: Source,
     pub(super) conversation: &'c Conversation,
@@ -40,13 +40,13 @@ impl<'js> Script<'js, '_> {
                     return Err(self.unseen().unwrap_or(Failed::NeverEnds));
                 }
                 PromiseState::Resolved if is_idle => return self.finish(&promise),
-                // A script that has returned still waits for the calls that it has made.
+                // A script that has returned still waits for its calls.
                 _ => self.settle(self.conversation.next_answer()?)?,
             }
         }
     }
 
-    /// Gives the script its input, time and chance.
+    /// Gives the script its input, the time and the random seed.
     fn begin(&self, code: &Code) -> Result<(), Failed> {
         let begun = || -> rquickjs::Result<()> {
             let input = match &code.input[..] {
@@ -98,7 +98,7 @@ impl<'js> Script<'js, '_> {
         settled().map_err(|_| self.failure(&self.ctx.catch()))
     }
 
-    /// The failure of a promise that nobody looks after.
+    /// The failure of a promise that nobody handles.
     fn unseen(&self) -> Option<Failed> {
         let reason = self.rejections.borrow().first().map(|(_, reason)| reason.clone())?;
         let reason = reason.restore(&self.ctx).ok()?;
@@ -124,13 +124,13 @@ impl<'js> Script<'js, '_> {
     }
 
     fn rejection(&self, promise: &Promise<'js>) -> Failed {
-        // Throws the reason.
+        // This throws the reason.
         _ = promise.result::<Value<'js>>();
         self.failure(&self.ctx.catch())
     }
 
     fn failure(&self, exception: &Value<'js>) -> Failed {
-        // Without the memory for an exception, the engine throws this instead. No author does.
+        // Without enough memory for an exception, the engine throws this instead. No author would.
         if exception.is_null() {
             return Failed::OutOfMemory;
         }

@@ -1,5 +1,5 @@
-//! The text that is compiled instead of the author's: types are blanked, and the whole is a function whose `return` gives
-//! the result. Lines and columns stay where they are.
+//! The text that is compiled instead of the author's: types are blanked, and everything is put into a
+//! function whose `return` gives the result. Lines and columns do not change.
 
 mod comments;
 mod edits;
@@ -18,22 +18,22 @@ use crate::code::Reach;
 /// The name of the author's code in stacks.
 pub(super) const FILE: &str = "script";
 
-/// Around the code. The first part is a line of its own.
+/// The text around the code. The first part is on its own line.
 const BEFORE: &str = "(async function () {\n";
 const AFTER: &str = "\n})";
 
-/// A script that parses.
+/// A script that was parsed.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// An expression that gives an async function.
+    /// An expression for an async function.
     pub(super) compiled: String,
     author: String,
-    /// Where `return` was put: line and column, and its width.
+    /// The place where `return` was inserted: line and column, and its width.
     moved: Option<(usize, usize, usize)>,
 }
 
 impl Source {
-    /// The message says what is wrong, and where.
+    /// Parses the code. `Err` says what is wrong, and where.
     pub(super) fn parse(code: &str) -> Result<Self, String> {
         let author = without_fences(code);
         if let Some(at) = author.find('\0') {
@@ -55,7 +55,7 @@ impl Source {
         Ok(Self { compiled, author, moved })
     }
 
-    /// A place of the compiled text as the author counts.
+    /// A place in the compiled text, as a place in the author's code.
     pub(super) fn place(&self, line: usize, column: usize) -> Option<(usize, usize)> {
         let line = line.checked_sub(1).filter(|line| *line > 0)?;
         let column = match self.moved {
@@ -88,7 +88,7 @@ pub(super) fn reach(code: &str) -> Result<Reach, String> {
 fn parsed<'a>(allocator: &'a Allocator, code: &'a str) -> Result<ParserReturn<'a>, String> {
     let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
     let parse = |kind| Parser::new(allocator, code, kind).with_options(options).parse();
-    // JavaScript that TypeScript reads otherwise (`a < b > (c)`) stays what it is.
+    // JavaScript that TypeScript would read differently (`a < b > (c)`) stays as it is.
     let script = parse(SourceType::mjs().with_jsx(false));
     if script.errors.is_empty() {
         return checked(script, code);
@@ -101,7 +101,8 @@ fn parsed<'a>(allocator: &'a Allocator, code: &'a str) -> Result<ParserReturn<'a
     })
 }
 
-/// The parser and the engine must read the same: what one of them takes for a comment is code to the other.
+/// Makes sure that the parser and the engine read the same: a comment for one of them may be code for the
+/// other.
 fn checked<'a>(parsed: ParserReturn<'a>, code: &str) -> Result<ParserReturn<'a>, String> {
     match comments::html_comment(&parsed.program, code) {
         Some(at) => Err(complaint(code, "`<!--` begins a comment in some engines: write `< !--`", at)),
@@ -109,7 +110,7 @@ fn checked<'a>(parsed: ParserReturn<'a>, code: &str) -> Result<ParserReturn<'a>,
     }
 }
 
-/// Puts `return` before the expression at the end, and calls a function if the code is nothing else.
+/// Inserts `return` before the expression at the end, and calls a function if the code is nothing else.
 fn returned(program: &Program<'_>, edits: &mut Edits) -> Option<(usize, usize)> {
     let does_nothing = |statement: &&Statement<'_>| {
         matches!(statement, Statement::EmptyStatement(_) | Statement::FunctionDeclaration(_))
@@ -117,7 +118,7 @@ fn returned(program: &Program<'_>, edits: &mut Edits) -> Option<(usize, usize)> 
     };
     let mut statements = program.body.iter().filter(|statement| !does_nothing(statement));
     let Some(last) = statements.next_back() else {
-        // A text alone is a directive to the parser.
+        // To the parser, a string literal alone is a directive.
         let last = program.directives.last().filter(|_| program.body.is_empty())?;
         return Some(edits.insert(last.span.start, "return "));
     };
@@ -153,7 +154,7 @@ fn complaint(code: &str, message: &str, offset: usize) -> String {
     shown(message, code.lines().nth(line - 1).unwrap_or_default(), line, column)
 }
 
-/// Characters of a line that a message shows.
+/// Limit of a line that a message shows, in characters.
 const SHOWN: usize = 160;
 
 fn shown(message: &str, text: &str, line: usize, column: usize) -> String {
@@ -166,7 +167,7 @@ fn shown(message: &str, text: &str, line: usize, column: usize) -> String {
     format!("{place}\n{text}\n{}^", " ".repeat(column.saturating_sub(1)))
 }
 
-/// Line and column as an editor counts.
+/// Line and column, counted as in an editor.
 fn place(code: &str, offset: usize) -> (usize, usize) {
     let before = code.get(..offset).unwrap_or(code);
     let line = before.matches('\n').count() + 1;

@@ -1,7 +1,7 @@
-//! seccomp: the system calls of a computation, all others fail with `EPERM`.
+//! seccomp: allows the system calls of a computation; all others fail with `EPERM`.
 //!
-//! They fail instead of killing the process, so that a function that looks for a file (a time zone) raises an error that
-//! the filter's author can read.
+//! They fail instead of killing the process. So a function that needs a file, such as a time zone, raises an
+//! error that the filter's author can read.
 
 use std::env::consts::ARCH;
 
@@ -21,13 +21,13 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Must be made in the thread that does the job: it may end itself, and no other.
+    /// Must be created in the thread that does the job: it may end itself, but no other thread.
     #[expect(clippy::new_without_default, reason = "it looks at the thread")]
     pub fn new() -> Self {
         Self { program: program() }
     }
 
-    /// False if the kernel has no seccomp.
+    /// Denies all other calls. False if the kernel has no seccomp.
     pub(super) fn deny_others(&self) -> bool {
         self.program.as_ref().is_some_and(|program| apply_filter_all_threads(program).is_ok())
     }
@@ -46,14 +46,14 @@ const ANY: [i64; 19] = [
     libc::SYS_exit,
     libc::SYS_exit_group,
     libc::SYS_restart_syscall,
-    // Signals to itself: a stack overflow is told by a handler.
+    // Signals to itself: a handler reports a stack overflow.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
     libc::SYS_getpid,
     libc::SYS_gettid,
-    // Time and chance.
+    // Time and random numbers.
     libc::SYS_clock_gettime,
     libc::SYS_clock_getres,
     libc::SYS_gettimeofday,
@@ -64,11 +64,11 @@ fn program() -> Option<BpfProgram> {
     let no_exec = |argument| masked(argument, libc::PROT_EXEC, 0);
     let [process, thread] = [getpid(), gettid()].map(Pid::as_raw_pid);
     let conditional = [
-        // Descriptors that an outer process forgot to close are of no use.
+        // Descriptors that an outer process forgot to close are useless.
         (libc::SYS_read, vec![rule(vec![is(0, 0)?])?]),
         (libc::SYS_write, vec![rule(vec![is(0, 1)?])?, rule(vec![is(0, 2)?])?]),
         (libc::SYS_writev, vec![rule(vec![is(0, 2)?])?]),
-        // Memory of no file, and no new code.
+        // Anonymous memory, and no new code.
         (
             libc::SYS_mmap,
             vec![rule(vec![masked(3, libc::MAP_ANONYMOUS, libc::MAP_ANONYMOUS)?, no_exec(2)?])?],

@@ -1,6 +1,6 @@
 //! Systems without seccomp: system calls are not denied.
 
-/// The allowed system calls: all.
+/// The allowed system calls, which are all.
 #[derive(Debug)]
 pub struct Calls;
 

@@ -7,7 +7,7 @@ use landlock::{
 
 use crate::protocol::Landlock;
 
-/// All that this version knows is denied; older kernels deny what they know.
+/// The version whose whole scope is denied; older kernels deny what they know.
 const KNOWN: ABI = ABI::V6;
 
 pub(super) fn no_new_privileges() -> bool {

@@ -1,4 +1,4 @@
-//! Messages about wrong filters: the place, and a remedy where the mistake is a usual one.
+//! Messages about invalid filters: the place, and a remedy for common mistakes.
 
 use jaq_core::{
     compile::{self, Undefined},
@@ -7,10 +7,10 @@ use jaq_core::{
 
 use super::functions;
 
-/// A name is offered in place of an unknown one if it is this much alike.
+/// How similar a known name must be to be suggested for an unknown one.
 const ALIKE: f64 = 0.85;
 
-/// Why a filter does not parse.
+/// The error for a filter that does not parse.
 pub(super) fn of_loading(code: &str, errors: &load::Errors<&str, ()>) -> String {
     let first = errors.first().map(|(_, error)| match error {
         load::Error::Lex(errors) => errors.first().map(|error| lexing(code, error)),
@@ -22,7 +22,7 @@ pub(super) fn of_loading(code: &str, errors: &load::Errors<&str, ()>) -> String 
     first.flatten().unwrap_or_else(|| "it does not parse".to_owned())
 }
 
-/// Which function or variable a filter uses that there is not.
+/// The error for a function or variable that does not exist.
 pub(super) fn of_compiling(code: &str, errors: &compile::Errors<&str, ()>, known: &[&str]) -> String {
     let first = errors.first().and_then(|(_, errors)| errors.first());
     let Some((name, undefined)) = first else { return "it does not compile".to_owned() };
@@ -91,7 +91,7 @@ fn shown(found: &str) -> String {
     }
 }
 
-/// The place of a part of the filter, as an editor counts.
+/// The place of a part of the filter, counted as in an editor.
 fn place(code: &str, part: &str) -> String {
     let before = before(code, part);
     let line = before.matches('\n').count() + 1;

@@ -1,7 +1,7 @@
 //! The functions that filters may call, and those that are left out.
 
-/// Functions of jaq that read nothing but their input and arguments. `now` reads the clock, which the system does not
-/// deny anyway.
+/// Functions of jaq that read only their input and arguments. `now` also reads the clock, which the system
+/// does not deny anyway.
 #[rustfmt::skip]
 const ALLOWED: [&str; 206] = [
     "@base64", "@base64d", "@html", "@htmld", "@json", "@sh", "@text", "@uri", "@urid", "abs", "acos",
@@ -28,7 +28,7 @@ const ALLOWED: [&str; 206] = [
     "with_entries", "y0", "y1", "yn",
 ];
 
-/// Names of jq that need more than their input, with the reason that the author of a filter reads.
+/// jq's functions that need more than their input, with the reason for the author of a filter.
 const LEFT_OUT: [(&str, &str); 22] = [
     ("env", NO_ENVIRONMENT),
     ("$ENV", NO_ENVIRONMENT),
@@ -64,7 +64,7 @@ pub(super) fn is_allowed(name: &str) -> bool {
     ALLOWED.binary_search(&name).is_ok()
 }
 
-/// Why there is no such function, if it is one of jq.
+/// The reason why a function of jq does not exist here.
 pub(super) fn left_out(name: &str) -> Option<&'static str> {
     LEFT_OUT.iter().find(|(left_out, _)| *left_out == name).map(|(_, reason)| *reason)
 }

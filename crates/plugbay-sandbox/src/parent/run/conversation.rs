@@ -1,5 +1,5 @@
-//! The conversation with a script's process, without its pipes: frames in, events out. Once a script has escaped its engine, every
-//! frame is hostile.
+//! The conversation with a script's process, without its pipes: it takes frames and returns events. Once a
+//! script has escaped its engine, every frame may be hostile.
 
 use std::mem;
 
@@ -11,12 +11,12 @@ use crate::{
     protocol::{Confinement, Failed, Frame, Nonsense},
 };
 
-/// What a process has said so far, as far as it counts.
+/// The state of the conversation, from what the process has sent so far.
 #[derive(Debug)]
 pub struct Conversation {
     limits: RunLimits,
     confinement: Option<Confinement>,
-    /// Arguments, a value or names, as far as they have come.
+    /// The parts of arguments, a value or names that have come so far.
     parts: BytesMut,
     calls: u32,
     answers: u32,
@@ -38,12 +38,12 @@ impl Conversation {
         }
     }
 
-    /// How the process is confined. `None` if it has not begun.
+    /// The confinement of the process; `None` if it has not begun.
     pub fn confinement(&self) -> Option<Confinement> {
         self.confinement
     }
 
-    /// Whether the script has had all answers so far, and waits for another.
+    /// Whether the script has got all answers so far, and waits for another one.
     pub fn is_waiting(&self) -> bool {
         self.is_waiting
     }
@@ -54,7 +54,7 @@ impl Conversation {
         self.answers += 1;
     }
 
-    /// The event that a frame is, if it is one.
+    /// The event in a frame, if it is one.
     pub fn receive(&mut self, frame: Result<Frame, Nonsense>) -> Option<Event> {
         match frame {
             Ok(Frame::Begun(confinement)) if self.confinement.is_none() => {
@@ -72,7 +72,7 @@ impl Conversation {
         }
     }
 
-    /// The event that a frame of a confined process is, if it is one.
+    /// The event in a frame of a confined process, if it is one.
     fn converse(&mut self, frame: Frame) -> Result<Option<Event>, Nonsense> {
         Ok(Some(match frame {
             Frame::Part(part) if self.parts.len() + part.len() <= self.limits.output => {
@@ -88,9 +88,9 @@ impl Conversation {
                 self.calls += 1;
                 Event::Call(Call { number, kind: asked.kind().ok_or(Nonsense)?, arguments: self.whole() })
             }
-            // Without a call that waits for its answer, its time would stand still for ever.
+            // If it waited without an unanswered call, its time would stand still for ever.
             Frame::Waiting { answers } if answers <= self.answers && answers < self.calls => {
-                // Others are on their way.
+                // More answers are on their way to it.
                 if answers < self.answers {
                     return Ok(None);
                 }
@@ -111,7 +111,7 @@ impl Conversation {
 }
 
 impl CodeFailure {
-    /// What a child told.
+    /// The failure that a child reported.
     fn told(failed: Failed, limits: RunLimits) -> Self {
         match failed {
             Failed::Syntax(message) => Self::Syntax(message),

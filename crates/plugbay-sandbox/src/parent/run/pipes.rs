@@ -1,4 +1,5 @@
-//! The pipes of a script's process. Both directions move at the same time: neither side waits for the other to read.
+//! The pipes of a script's process. Both directions move at the same time, so neither side waits for the
+//! other to read.
 
 use std::collections::VecDeque;
 
@@ -47,7 +48,7 @@ impl Pipes {
         self.unwritten.extend(parts.into_iter().filter(|part| !part.is_empty()));
     }
 
-    /// The next frame that has come whole.
+    /// The next complete frame.
     pub(super) fn frame(&mut self) -> Option<Result<Frame, Nonsense>> {
         Frame::take(&mut self.unread)
     }
@@ -66,7 +67,7 @@ impl Pipes {
                 _ => return stdout.read_buf(unread).await.is_ok_and(|read| read > 0),
             };
             if written.is_err() {
-                // It does not read any more, because it has died: its end says why.
+                // It no longer reads because it has died; its end shows why.
                 *stdin = None;
             }
             if unwritten.front().is_some_and(Bytes::is_empty) {

@@ -30,7 +30,7 @@ const TESTS: [(&str, fn()); 13] = [
     ("the_seed_and_the_time_are_those_of_the_script", the_seed_and_the_time_are_those_of_the_script),
 ];
 
-/// These look at the children of their process, so they have one of their own.
+/// These tests examine the children of their process, so each needs its own.
 pub(crate) const ALONE: [(&str, fn()); 3] = [
     ("a_run_that_is_dropped_leaves_no_process", a_run_that_is_dropped_leaves_no_process),
     ("a_killed_process_is_told", a_killed_process_is_told),
@@ -134,12 +134,12 @@ fn answers_that_wait_are_not_waited_for() {
             }
             events.push(numbers);
         }
-        // Between the two answers of a round, the script has nothing to say.
+        // Between the two answers of a round, the script sends nothing.
         assert_eq!(run.next().await, done(""), "{events:?}");
     });
 }
 
-/// Both directions are full at the same time: neither side may wait for the other.
+/// Both directions are full at the same time, and neither side may wait for the other.
 fn large_answers_and_arguments_cross() {
     block_on(async {
         let size = 16 * 1024 * 1024 - 100;

@@ -1,4 +1,4 @@
-//! Scripts as data.
+//! Tests of scripts, read from data files.
 
 use libtest_mimic::{Failed, Trial};
 use plugbay_sandbox::{CodeFailure, RunLimits, Script};
@@ -49,7 +49,7 @@ fn text<'v>(entry: &'v Value, key: &str) -> &'v str {
     entry[key].as_str().unwrap_or_default()
 }
 
-/// The script of an entry. `input` is a value.
+/// The script of an entry. `input` is a JSON value.
 fn of(entry: &Value) -> Script {
     let times = entry["times"].as_u64().and_then(|times| usize::try_from(times).ok()).unwrap_or(1);
     let code = [text(entry, "before"), &text(entry, "code").repeat(times), text(entry, "after")].concat();
@@ -57,7 +57,7 @@ fn of(entry: &Value) -> Script {
     Script { input: input.into(), ..script(&code) }
 }
 
-/// Compares what an entry says; what it does not say is nothing.
+/// Compares the calls and the text with the entry; an absent key means none.
 fn compare(entry: &Value, played: &Played) -> Result<(), Failed> {
     let calls: Vec<&str> =
         entry["calls"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -90,7 +90,7 @@ fn dry(entry: &Value) -> Result<(), Failed> {
     }
 }
 
-/// `says` is the whole text of the failure.
+/// Expects a failure. `says` is its whole text.
 fn failing(entry: &Value) -> Result<(), Failed> {
     let played = play(of(entry), plenty(), false);
     compare(entry, &played)?;
@@ -110,7 +110,7 @@ fn failing(entry: &Value) -> Result<(), Failed> {
     Ok(())
 }
 
-/// `end` is how the script must end, or several ways of which one must come.
+/// Expects a limited end. `end` names it; of several ways, one must occur.
 fn greedy(entry: &Value) -> Result<(), Failed> {
     let end = text(entry, "end");
     let compute = if end.contains("slow") { SHORT } else { plenty().compute };
@@ -149,7 +149,7 @@ fn kind(failure: &CodeFailure) -> &'static str {
     }
 }
 
-/// Returns `value`, or fails with a text that contains `says`. A script that got out would say "escaped".
+/// Expects `value`, or a failure whose text contains `says`. A script that escaped would say "escaped".
 fn escape(entry: &Value) -> Result<(), Failed> {
     let limits = RunLimits { calls: 20, ..plenty() };
     let played = play(of(entry), limits, false);

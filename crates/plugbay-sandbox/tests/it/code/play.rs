@@ -1,4 +1,4 @@
-//! Plays the gateway for a script: each call has an answer that depends on nothing but the call.
+//! Plays the gateway for a script: the answer to a call depends only on the call.
 
 use bytes::Bytes;
 use plugbay_sandbox::{Answer, Call, CallKind, CodeFailure, Event, Reading, Run, RunLimits, Sandbox, Script};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::corpus::{PLENTY, sandbox};
 
-/// A run to its end, as data.
+/// A finished run, as data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Played {
-    /// `server.tool arguments`, or `search arguments` and the like.
+    /// Each call as `server.tool arguments`, `search arguments` and the like.
     pub(crate) calls: Vec<String>,
     pub(crate) text: String,
     /// The value as JSON text, empty for `undefined`.
@@ -81,7 +81,7 @@ pub(crate) fn told(call: &Call) -> String {
     format!("{name} {}", str::from_utf8(&call.arguments).unwrap())
 }
 
-/// The answer of a server that depends on nothing but the call.
+/// The answer of a server, which depends only on the call.
 pub(crate) fn answer(call: &Call) -> Answer {
     let arguments: Value = serde_json::from_slice(&call.arguments).unwrap();
     let CallKind::Tool { tool, .. } = &call.kind else {

@@ -1,4 +1,4 @@
-//! What a call asks its client before it is answered: by requests of its own, or by its result.
+//! The questions that a call asks its client before it is answered: in separate requests, or in its result.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{script::Ask, server::Server};
 
-/// How long an answer is waited for.
+/// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Sends every question at once and waits for all answers: whole messages, as a raw JSON array in the
-/// order of the questions.
+/// Sends all questions at once and waits for all answers. Returns them as whole messages, in a raw JSON array
+/// in the order of the questions.
 pub(crate) fn in_words(server: &Server, call: &str, questions: &[Ask]) -> String {
     let ids: Vec<String> =
         (0..questions.len()).map(|n| Value::from(format!("of {call}, {n}")).to_string()).collect();
@@ -28,7 +28,7 @@ pub(crate) fn in_words(server: &Server, call: &str, questions: &[Ask]) -> String
     format!("[{}]", answers.join(","))
 }
 
-/// The result that asks for input, until the call comes with it.
+/// The result that asks for input, until the repeated call brings it.
 pub(crate) fn by_result(questions: &[Ask]) -> String {
     let entries: Vec<String> = questions
         .iter()
@@ -39,7 +39,7 @@ pub(crate) fn by_result(questions: &[Ask]) -> String {
     format!(r#"{{"resultType":"input_required","inputRequests":{{{entries}}},"requestState":"{STATE}"}}"#)
 }
 
-/// What must come back as it was given.
+/// The request state, which must come back unchanged.
 pub(crate) const STATE: &str = "scripted 1.0 +/=";
 
 fn members(question: &Ask) -> String {

@@ -1,4 +1,4 @@
-//! One tool call, or another request that a script can answer: acts out its behaviour on its own thread.
+//! One tool call, or another request with a scripted answer: acts out its behaviour on its own thread.
 
 use std::{
     collections::BTreeMap,
@@ -18,22 +18,22 @@ use crate::{
     startup::say,
 };
 
-/// How long `cancelled_log` waits for a cancellation that was announced to it.
+/// How long `cancelled_log` waits for each cancellation that is to come.
 const CANCELLATION_PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
 struct Call {
     method: Method,
     id: String,
-    /// `params` as they arrived.
+    /// `params` as received.
     params: String,
-    /// The tool, the prompt, or a URI.
+    /// The name of the tool or prompt, or a URI.
     about: String,
     token: Option<String>,
     /// How many cancellations `cancelled_log` waits for.
     wait: usize,
     modern: bool,
-    /// What a modern client brings because it was asked to.
+    /// A modern client's answers to earlier questions.
     responses: Option<String>,
     state: Option<String>,
 }
@@ -106,7 +106,7 @@ impl Call {
         }
     }
 
-    /// Asks what there is to ask, and gives what the answer is made of.
+    /// Asks the questions, if any, and returns the basis of the answer.
     fn ask(&self, server: &Server, behaviour: &Behaviour) -> Asked {
         match &behaviour.ask[..] {
             [] => Asked::Nothing,
@@ -197,7 +197,7 @@ impl Call {
 
 enum Asked {
     Nothing,
-    /// Not known yet: this result asks for it.
+    /// The answers are not known yet: this result asks for them.
     Result(String),
     /// Raw JSON.
     Answers(String),

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 use crate::script::Framing;
 
-/// The next message, or `None` at the end of input. What is not framed as agreed is skipped in silence.
+/// The next message, or `None` at the end of input. Input with another framing is skipped silently.
 pub(crate) fn read(input: &mut impl BufRead, framing: Framing) -> Option<String> {
     match framing {
         Framing::Newline => read_line(input).map(|line| line.trim().to_owned()),

@@ -1,7 +1,7 @@
 //! A real MCP server process that behaves, or misbehaves, exactly as its script says.
 //!
 //! Usage: `scripted-server SCRIPT`, where SCRIPT is JSON text or `@file`. Without a script it is a
-//! well-behaved server with one tool. See `script.rs` for everything a script can ask for.
+//! well-behaved server with one tool. See `script.rs` for all keys of a script.
 #![expect(clippy::disallowed_methods, reason = "it is told to exit without cleaning up")]
 
 mod ask;

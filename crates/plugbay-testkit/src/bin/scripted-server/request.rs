@@ -1,4 +1,4 @@
-//! The few fields the server reads of a message; everything else stays raw.
+//! The few fields of a message that the server reads; everything else stays raw.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -50,14 +50,14 @@ pub(crate) struct Meta<'a> {
     pub(crate) capabilities: Option<&'a RawValue>,
 }
 
-/// The only argument that a behaviour reads.
+/// The only argument that any behaviour reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Arguments {
     pub(crate) wait: usize,
 }
 
-/// What a completion is about: a prompt's name or a template's URI.
+/// The target of a completion: a prompt's name or a template's URI.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Reference {
@@ -93,7 +93,7 @@ impl<'a> Message<'a> {
         members.get(key).map(|value| value.get())
     }
 
-    /// The parameters we know; what does not fit counts as absent.
+    /// The known parameters; a parameter of the wrong type counts as absent.
     pub(crate) fn read_params(&self) -> Params<'a> {
         self.params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What a script can ask of the server. Unknown keys are refused, so that a typo fails loudly.
+//! The keys of a script for the server. Unknown keys are refused, so that a typo fails loudly.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -9,49 +9,52 @@ use serde_json::{Value, value::RawValue};
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "a flat script reads better than nested options")]
 pub(crate) struct Script {
-    /// How messages are delimited, in what is sent and, strictly, in what is accepted.
+    /// How messages are delimited when sent and, strictly, when received.
     pub(crate) framing: Framing,
     pub(crate) era: Era,
-    /// A dual server that has served one modern request refuses `initialize` from then on, as an SDK does.
+    /// A dual server that has served one modern request then refuses `initialize`, as an SDK does.
     pub(crate) lock_era: bool,
-    /// The legacy version answered to `initialize`, whatever the client asked for.
+    /// The legacy version in the answer to `initialize`, whatever the client asked for.
     pub(crate) protocol: Option<String>,
     pub(crate) instructions: Option<String>,
     /// A number of plain tools, or a list of names and raw definitions. Absent: one per behaviour.
     pub(crate) tools: Option<Box<RawValue>>,
-    /// Client capability → tools that are listed besides for clients that declare it.
+    /// Client capability → additional tools for clients that declare it.
     pub(crate) tools_with: BTreeMap<String, Box<RawValue>>,
-    /// Raw definitions, none of which is read. Absent: the server has nothing of the kind.
+    /// Raw definitions, which the server does not read. Absent: the server has none of this kind.
     pub(crate) resources: Option<Vec<Box<RawValue>>>,
     pub(crate) templates: Option<Vec<Box<RawValue>>>,
     pub(crate) prompts: Option<Vec<Box<RawValue>>>,
-    /// Says that it logs.
+    /// Declares the logging capability.
     pub(crate) logging: bool,
     pub(crate) page_size: Option<usize>,
-    /// Tool name → what its call does; `*` is for every other tool.
+    /// Tool name → behaviour of its call; `*` is for every other tool.
     pub(crate) behaviour: BTreeMap<String, Behaviour>,
-    /// Method → what a request of it does, like a tool's call. `METHOD URI` and `METHOD CURSOR` go before `METHOD`.
+    /// Method → behaviour of its request, like a tool's call. `METHOD URI` and `METHOD CURSOR` take
+    /// precedence over `METHOD`.
     pub(crate) methods: BTreeMap<String, Behaviour>,
     /// Further capabilities.
     pub(crate) capabilities: BTreeMap<String, Value>,
-    /// The same for `resources/read` by URI, `prompts/get` by name, and `completion/complete` by either.
+    /// Like `behaviour`, for `resources/read` by URI, `prompts/get` by name, and `completion/complete` by
+    /// either.
     pub(crate) reads: BTreeMap<String, Behaviour>,
     pub(crate) gets: BTreeMap<String, Behaviour>,
     pub(crate) completes: BTreeMap<String, Behaviour>,
-    /// One line per event is appended here: `start PID`, `in MESSAGE`, `said LINE` (a call's, on stderr), `listed`, `eof`.
+    /// One line per event is appended to this file: `start PID`, `in MESSAGE`, `said LINE` (a call's, on
+    /// stderr), `listed`, `eof`.
     pub(crate) log: Option<PathBuf>,
 
     pub(crate) start_delay_ms: u64,
-    /// Starts only when this file exists.
+    /// Starts serving only when this file exists.
     pub(crate) start_after: Option<PathBuf>,
-    /// Millions of steps of work before it starts, which take processor time.
+    /// Millions of steps of work before it serves, which take processor time.
     pub(crate) start_work: u64,
     /// Works until this file exists.
     pub(crate) work_until: Option<PathBuf>,
     pub(crate) list_delay_ms: u64,
-    /// Reads everything, answers nothing.
+    /// Reads all messages but answers none.
     pub(crate) mute: bool,
-    /// Lines that are no messages, on stdout before each message.
+    /// Lines that are not messages, sent on stdout before each message.
     pub(crate) garbage: Vec<String>,
     pub(crate) stderr: Option<Noise>,
     /// Exits at once instead of serving.
@@ -64,7 +67,7 @@ pub(crate) struct Script {
     pub(crate) children: usize,
 }
 
-/// What one tool's call does. Without a key that makes the answer, it is a short text.
+/// The behaviour of one tool's call. Without a key that makes the answer, the answer is a short text.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "a flat script reads better than nested options")]
@@ -73,21 +76,22 @@ pub(crate) struct Behaviour {
     /// Lines on stderr.
     pub(crate) stderr: Vec<String>,
     pub(crate) delay_ms: u64,
-    /// This many progress notifications, if the request has a token.
+    /// How many progress notifications are sent, if the request has a token.
     pub(crate) progress: u32,
     /// The pause before each of them.
     pub(crate) progress_ms: u64,
-    /// Raw lines sent as they are, but for the words `TOKEN`, the request's progress token, and
-    /// `SUBSCRIPTION`, the id of the latest `subscriptions/listen`.
+    /// Raw lines, sent unchanged except for two words: `TOKEN` becomes the request's progress token, and
+    /// `SUBSCRIPTION` the id of the latest `subscriptions/listen`.
     pub(crate) send: Vec<String>,
     /// The new list of tools (see `Script::tools`), announced with `list_changed`.
     pub(crate) change_tools: Option<Box<RawValue>>,
     pub(crate) crash: Option<Exit>,
     pub(crate) hang: bool,
-    /// Requests to the client, all at once. The answer is their answers as text, unless another is set.
+    /// Requests to the client, all at once. Unless another answer is set, the client's answers are the text
+    /// of the answer.
     pub(crate) ask: Vec<Ask>,
 
-    // The answer: the first of these that is set.
+    // The answer: the first of these keys that is set.
     /// Sent byte for byte as `error`.
     pub(crate) error: Option<Box<RawValue>>,
     /// Sent byte for byte as `result`.
@@ -96,7 +100,7 @@ pub(crate) struct Behaviour {
     pub(crate) size: Option<usize>,
     /// A text of this many MiB, on one line.
     pub(crate) big_line: Option<usize>,
-    /// The raw `params` as they arrived, as text.
+    /// The raw `params` as received, as text.
     pub(crate) echo: bool,
     pub(crate) pid: bool,
     /// The raw `params` of all calls of such tools so far, one per line, as text.
@@ -106,25 +110,25 @@ pub(crate) struct Behaviour {
     /// `{"cancelled": [ids], "calls": [[tool, id]]}` as text; waits for `arguments.wait` cancellations.
     pub(crate) cancelled_log: bool,
 
-    // The envelope around it.
+    // The envelope of the answer.
     /// Order of `jsonrpc`, `id` and `result` (which stands for `error` too).
     pub(crate) key_order: Vec<String>,
     pub(crate) id_last: bool,
-    /// A second `id` of this value after the answer.
+    /// A second `id` of this value at the end of the answer.
     pub(crate) duplicate_id: Option<Box<RawValue>>,
 
     // After the answer.
     pub(crate) exit_after: Option<i32>,
 }
 
-/// The requests that a script has behaviours for.
+/// The requests that a script can have behaviours for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     Call,
     Read,
     Get,
     Complete,
-    /// About itself.
+    /// Any other method; see `Script::methods`.
     Other,
 }
 
@@ -194,7 +198,7 @@ impl Script {
         }
     }
 
-    /// What a request of this method does: about the tool, the resource or the prompt of this name.
+    /// The behaviour of a request of this method for this tool, resource or prompt.
     pub(crate) fn behaviour_of(&self, method: Method, about: &str) -> Option<&Behaviour> {
         let behaviours = match method {
             Method::Call => &self.behaviour,
@@ -207,7 +211,7 @@ impl Script {
     }
 }
 
-/// The raw definitions behind a number, or a list of names and definitions.
+/// The raw definitions from a number, or from a list of names and definitions.
 pub(crate) fn definitions(tools: &RawValue) -> Vec<String> {
     if let Ok(count) = serde_json::from_str::<usize>(tools.get()) {
         return (0..count).map(|n| plain(&format!("tool_{n}"))).collect();

@@ -22,13 +22,13 @@ use crate::{
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN: &str = "2026-07-28";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-/// What every modern list says besides.
+/// The additional members of every modern list.
 const HINTS: &str = r#","resultType":"complete","ttlMs":300000,"cacheScope":"private""#;
 
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) script: Script,
-    /// What calls and cancellations have changed, and a bell for those who wait for it.
+    /// The state that calls and cancellations change, with a condition variable for threads that wait for it.
     pub(crate) state: Mutex<State>,
     pub(crate) changed: Condvar,
 }
@@ -37,22 +37,22 @@ pub(crate) struct Server {
 pub(crate) struct State {
     /// Raw definitions.
     pub(crate) tools: Vec<String>,
-    /// Raw ids of `notifications/cancelled`, as they arrived.
+    /// Raw ids of `notifications/cancelled`, in the order of arrival.
     pub(crate) cancelled: Vec<String>,
-    /// Tool and raw id of each call, as they arrived.
+    /// Tool and raw id of each call, in the order of arrival.
     pub(crate) calls: Vec<(String, String)>,
-    /// What the client answered, whole messages by raw id.
+    /// The client's answers: whole messages, by raw id.
     pub(crate) answers: BTreeMap<String, String>,
     /// The raw `params` of calls that are remembered.
     pub(crate) remembered: Vec<String>,
     initialized: bool,
     /// The client capabilities of `initialize`.
     declared: Vec<String>,
-    /// A modern request was served.
+    /// Whether a modern request was served.
     modern: bool,
     /// Raw ids of `subscriptions/listen` that wait for changes of the tools.
     subscriptions: Vec<String>,
-    /// The latest of all of them.
+    /// The latest `subscriptions/listen` of any kind.
     subscription: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Server {
         ExitCode::SUCCESS
     }
 
-    /// Writes one message, behind the script's garbage. A reader that has gone is not our concern.
+    /// Writes one message, after the script's garbage. Ignores that the reader may be gone.
     pub(crate) fn send(&self, message: &str) {
         let mut output = io::stdout().lock();
         for line in &self.script.garbage {
@@ -165,7 +165,7 @@ impl Server {
         }
     }
 
-    /// The script's name for a request of a method that it tells of.
+    /// The script's key for this request, if its `methods` have one.
     fn other(&self, method: &str, params: &Params<'_>) -> Option<String> {
         let cursor = params.cursor.as_deref().unwrap_or_default();
         let about = [params.uri.as_str(), cursor].map(|about| format!("{method} {about}"));
@@ -173,7 +173,7 @@ impl Server {
         names.into_iter().find(|name| self.script.methods.contains_key(name))
     }
 
-    /// Whether the request is to be served as a modern one, or the error that refuses it.
+    /// Whether to serve the request as a modern one; or the error that refuses it.
     fn era_of(&self, method: &str, params: &Params<'_>) -> Result<bool, Value> {
         let version = params.meta.version.as_deref();
         let speaks_legacy = match self.script.era {
@@ -276,7 +276,7 @@ impl Server {
         format!(r#"{{"tools":[{page}]{next}{hints}}}"#)
     }
 
-    /// What is not tools: always in one page.
+    /// Answers the lists of everything but tools, always in one page.
     fn list_other(&self, id: &str, method: &str, modern: bool) {
         let (key, definitions) = match method {
             "resources/list" => ("resources", &self.script.resources),
@@ -288,7 +288,7 @@ impl Server {
         self.answer(id, &format!(r#"{{"{key}":[{}]{hints}}}"#, definitions.join(",")));
     }
 
-    /// Grants whatever is asked for.
+    /// Grants everything that is asked for.
     fn listen(&self, id: &str, message: &Message<'_>, params: &Params<'_>) {
         let filter = message.member("notifications").unwrap_or("{}");
         self.send(&format!(
@@ -325,7 +325,7 @@ fn keys(object: Option<&RawValue>) -> Vec<String> {
     members.unwrap_or_default().into_keys().collect()
 }
 
-/// The requests whose answers a script tells.
+/// The requests with scripted answers.
 fn scripted(method: &str) -> Option<Method> {
     match method {
         "tools/call" => Some(Method::Call),

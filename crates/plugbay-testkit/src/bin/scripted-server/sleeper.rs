@@ -1,4 +1,5 @@
-//! A grandchild as package runners leave them: it holds the pipes and ignores the end of input.
+//! A grandchild like those that package runners leave behind: it holds the pipes and ignores the end of
+//! input.
 
 use std::{
     env,
@@ -9,10 +10,10 @@ use std::{
 
 pub(crate) const FLAG: &str = "--sleeper";
 
-/// A test that failed must not leave it for ever.
+/// How long a sleeper lives, so that a failed test does not leave it for ever.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
 
-/// Starts `count` sleepers. `mark` is only there to be seen in their command lines.
+/// Starts `count` sleepers. `mark` only serves to find them by their command lines.
 #[expect(clippy::zombie_processes, reason = "they are to outlive us unless someone ends the whole tree")]
 pub(crate) fn spawn(count: usize, mark: &str) {
     let own = env::current_exe().expect("own path");

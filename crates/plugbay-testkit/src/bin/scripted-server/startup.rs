@@ -1,4 +1,4 @@
-//! What happens before the first message is read.
+//! The steps before the first message is read.
 
 use std::{
     hint::black_box,
@@ -16,7 +16,7 @@ use crate::{
     sleeper,
 };
 
-/// Acts out the start; a code ends the process before it serves anything.
+/// Acts out the start. With an exit code, the process ends before it serves anything.
 pub(crate) fn run(script: &Script, argument: &str) -> Option<ExitCode> {
     if script.ignore_term {
         // A handler that only sets a flag replaces the default action, and nobody reads the flag.
@@ -49,7 +49,7 @@ fn work() {
     black_box((0..1_000_000_u64).fold(black_box(1), mix));
 }
 
-/// A line on stderr. Whether anybody still reads it is not our concern.
+/// Writes a line on stderr. Ignores that nobody may be reading it.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

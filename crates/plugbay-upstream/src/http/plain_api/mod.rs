@@ -1,6 +1,7 @@
-//! A remote gateway with the plain API alone: `GET /tools` and `POST /tools/call`, as if it were a legacy server.
+//! A remote gateway that has only the plain API: `GET /tools` and `POST /tools/call`, presented as a legacy
+//! server.
 //!
-//! Only tools pass. The list is asked for again from time to time, because the API sends no notifications.
+//! Only tools pass. The list is requested again regularly, because the API sends no notifications.
 
 mod result;
 
@@ -24,9 +25,9 @@ use super::{
     remote,
 };
 
-/// How often the list is asked for. With an unchanged `ETag` that costs the remote one short answer.
+/// How often the list is requested. If its `ETag` is unchanged, that costs the remote one short answer.
 const POLL_EVERY: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 15_000 });
-/// So many polls in a row that got no answer mean that the remote is gone.
+/// After this many unanswered polls in a row the remote counts as gone.
 const SILENT_POLLS: u32 = 2;
 
 const OPENED: &[u8] = br#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"remote","version":"plain API"}}"#;
@@ -34,7 +35,7 @@ const NO_METHOD: &[u8] =
     br#"{"code":-32601,"message":"Method not found: the remote has the plain API alone, with tools only"}"#;
 const NO_ARGUMENTS: &[u8] = b"{}";
 
-/// The list of tools as it was last read.
+/// The list of tools, as last read.
 #[derive(Default)]
 pub(super) struct KnownTools(
     // A std mutex: held for a copy, never across an await.
@@ -47,13 +48,13 @@ struct ToolList {
     body: Bytes,
 }
 
-/// Answers a request of the gateway by what the API says.
+/// Answers a request of the gateway through the API.
 pub(super) async fn request(request: Outgoing, message: Bytes) {
     let Outgoing { peer, ticket, to_link, .. } = &request;
     let ticket = *ticket;
     match request.with_login(Some(&message), || answer(peer, &message)).await {
         Ok(response) => {
-            // One line, whatever the API has sent: hosts read lines.
+            // The response must be on one line, because hosts read lines.
             let incoming = as_message(BytesMut::from(&response[..]));
             let _ = to_link.send(HttpEvent::Incoming(incoming)).await;
             let _ = to_link.send(HttpEvent::Done(ticket)).await;
@@ -62,7 +63,7 @@ pub(super) async fn request(request: Outgoing, message: Bytes) {
     }
 }
 
-/// Tells the gateway when the list has changed, and when the remote is gone.
+/// Polls the list, and reports to the gateway when it has changed and when the remote is gone.
 pub(super) async fn poll(peer: Arc<Peer>, to_link: mpsc::Sender<HttpEvent>) {
     let mut silent = 0;
     loop {
@@ -158,7 +159,7 @@ async fn call(peer: &Peer, message: &Bytes, params: Option<&Span>) -> Result<Vec
     refused(peer, response).await
 }
 
-/// An error that the API explains is a result that the model can read; any other is one of the transport.
+/// The result or error for a refused call. If the API explains an error, the model gets it as a result.
 async fn refused(peer: &Peer, response: Response) -> Result<Vec<u8>, TransportError> {
     if response.status().is_redirection() || !peer::is_json(&response) {
         return Err(peer.status_error(response).await);

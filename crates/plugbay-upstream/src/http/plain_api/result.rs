@@ -1,13 +1,13 @@
-//! Answers of the plain API as results of MCP. What has the form already stays as it is, byte for byte.
+//! Turns answers of the plain API into MCP results. An answer that already has that form stays unchanged.
 
 use plugbay_core::wire::{Members, Span, elements};
 use serde_json::{Value, json};
 
 /// How much of an error's message is passed on, in characters.
 const LONGEST_MESSAGE: usize = 2000;
-/// What a tool takes that says nothing about its arguments. Hosts refuse a tool without a schema.
+/// The schema for a tool without one, because hosts reject a tool without a schema.
 const ANY_OBJECT: &[u8] = br#"{"type":"object"}"#;
-/// Other words for `inputSchema`.
+/// Other keys for `inputSchema`.
 const SCHEMA_KEYS: [&str; 3] = ["input_schema", "parameters", "schema"];
 
 /// Whether a body is a list of tools: an array, or an object with `tools`.
@@ -73,7 +73,7 @@ fn is_result(value: &Value) -> bool {
         || value.get("structuredContent").is_some_and(Value::is_object)
 }
 
-/// A value that is not a result, as text for a model and, if it is an object, as it is.
+/// Wraps a value that is not a result: as text for a model, and as structured content if it is an object.
 fn wrapped(value: &Value) -> Vec<u8> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut result = json!({ "content": [{ "type": "text", "text": text }] });

@@ -1,4 +1,4 @@
-//! Answers of a server over HTTP that are JSON, or nearly: the host gets their exact bytes or an error.
+//! Broken and almost broken JSON in answers over HTTP: the host gets the exact bytes or an error.
 
 use super::{
     harness::{Harness, Setup},
@@ -56,7 +56,7 @@ async fn an_sse_answer_arrives_as_it_was_sent_or_ends_its_call_with_an_error() {
     }
 }
 
-/// Over HTTP an answer belongs to its request, but its id is still wrong.
+/// Over HTTP the answer's stream shows the request, but an id of the wrong kind is still an error.
 #[tokio::test]
 async fn an_id_of_the_wrong_kind_over_http_ends_its_call_at_once() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;

@@ -1,4 +1,4 @@
-//! Cancellation and timeouts of calls: each kind of server is told in its own way.
+//! Cancellation and timeouts of calls: each kind of server is notified in its own way.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Very many calls at once: every response reaches its caller, on whichever stream it comes.
+//! Very many calls at once: every response reaches its caller, whichever stream carries it.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Credentials of requests: every request has the current ones, and a rejection may be mended at once.
+//! Credentials of requests: every request has the current ones, and a rejection may be resolved at once.
 
 use std::sync::Arc;
 

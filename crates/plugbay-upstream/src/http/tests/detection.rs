@@ -120,7 +120,7 @@ async fn server_discover_is_repeated_once_only() {
     server.take("initialize").await;
 }
 
-/// Over HTTP a quick refusal of `initialize` may overtake a slow answer to `server/discover`.
+/// Over HTTP a quick error for `initialize` may overtake a slow answer to `server/discover`.
 #[tokio::test]
 async fn a_late_server_discover_result_means_modern() {
     let refusals: [fn(Request); 2] = [
@@ -164,7 +164,7 @@ async fn a_server_of_both_eras_is_modern_though_initialize_is_faster() {
     assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
 }
 
-/// The refusal of `server/discover` need not be about the session that `initialize` has opened.
+/// The error for `server/discover` need not be about the session that `initialize` has opened.
 #[tokio::test]
 async fn a_late_server_discover_refusal_means_legacy() {
     let mut server = Server::start().await;
@@ -193,7 +193,7 @@ async fn a_legacy_server_gets_server_discover_again() {
     assert_eq!(harness.offer().await.unwrap().dialect, Dialect::from(Era::Modern));
 }
 
-/// It was legacy when it was last met, and did not bear to be asked.
+/// At the last opening it was legacy, and did not survive `server/discover`.
 #[tokio::test]
 async fn a_legacy_server_that_became_modern_is_recognised() {
     let refusals: [fn(Request); 2] = [|request| request.status(400), |request| request.json(400, NOBODYS)];
@@ -223,7 +223,7 @@ async fn an_sse_server_is_detected_and_remembered() {
         assert_eq!(offer.dialect, Dialect { sse: true, ..Era::Legacy.into() });
         harness.handle.stop().await;
 
-        // The next start goes straight there.
+        // The next start uses this dialect at once.
         let mut harness =
             Harness::new(Setup { known: Some(offer.dialect), ..Setup::default() }, &server.url());
         harness.handle.refresh();
@@ -283,7 +283,7 @@ async fn a_configured_transport_is_the_only_one_tried() {
     assert_eq!(server.untaken(), [""; 0]);
 }
 
-/// Another request would not help and may do harm: a lock-out, a bill.
+/// Another request would not help, and may do harm, such as a lock-out or a bill.
 #[tokio::test]
 async fn final_http_errors_end_the_opening() {
     for code in [401, 403, 407, 429, 502, 503] {

@@ -1,4 +1,4 @@
-//! Failures of single responses, reported in words; other calls are not affected.
+//! Failures of single responses, with their texts; other calls are not affected.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::server::Condition;
 
-/// How the answer to a call is spoilt, and what its caller is told.
+/// How the answer to a call is broken, and the parts of the error that its caller gets.
 type Spoil = (&'static str, fn(Request), &'static [&'static str]);
 
 const SPOILT: &[Spoil] = &[
@@ -154,7 +154,7 @@ async fn an_unreachable_server_is_retried() {
     let mut server = Server::start_at(address).await;
     harness.condition(|condition| *condition != Condition::Ready).await;
     let call = loop {
-        // While it rests from its failure, calls are refused with the reason.
+        // During the pause after its failure, calls are refused with the reason.
         let call = harness.call("a");
         tokio::select! {
             end = harness.calls.end(call) => {
@@ -180,7 +180,7 @@ async fn a_server_that_was_never_reachable_is_reported() {
     assert!(end.contains(&format!("cannot be reached at {origin}: ")), "{end}");
 }
 
-/// The server was started anew behind our back: connections are gone, and so is the session.
+/// The server was restarted without our knowledge: its connections and session are gone.
 #[tokio::test]
 async fn a_server_replaced_between_two_calls_is_opened_again() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -194,7 +194,7 @@ async fn a_server_replaced_between_two_calls_is_opened_again() {
     assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
-/// The opening goes on, so that the remote is of use again when it answers.
+/// The opening goes on, so that the remote is usable again once it answers.
 #[tokio::test]
 async fn a_call_to_a_remote_that_was_away_and_says_nothing_fails_within_two_seconds() {
     let server = Server::start().await;

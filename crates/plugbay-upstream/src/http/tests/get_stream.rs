@@ -56,7 +56,7 @@ async fn a_server_without_a_get_stream_is_not_asked_again() {
     assert_eq!(server.untaken(), [""; 0]);
 }
 
-/// A proxy in front of a server that is being renewed.
+/// A proxy in front of a server that is being replaced.
 #[tokio::test]
 async fn a_transient_error_of_the_get_stream_is_retried() {
     let (mut harness, mut server, stream) = listening().await;
@@ -69,7 +69,7 @@ async fn a_transient_error_of_the_get_stream_is_retried() {
     assert_eq!(harness.report().await, "c");
 }
 
-/// What was said while nobody listened may have been a change.
+/// A notification sent while nobody listened may have announced a change.
 #[tokio::test]
 async fn a_reopened_get_stream_without_event_ids_leads_to_tools_list() {
     let (mut harness, mut server, stream) = listening().await;
@@ -80,7 +80,7 @@ async fn a_reopened_get_stream_without_event_ids_leads_to_tools_list() {
     assert_eq!(harness.report().await, "d");
 }
 
-/// Servers that know only POST say so in one way or another.
+/// Servers that support only POST say so in different ways.
 #[tokio::test]
 async fn a_get_answered_with_not_found_keeps_the_session() {
     for code in [404, 400, 500, 501] {

@@ -38,7 +38,7 @@ use crate::{
     spec::{DEFAULT_MESSAGE_LIMIT, HttpFlavour, HttpSpec, ServerSpec, Timeouts, Transport},
 };
 
-/// What a test may want to be different.
+/// The parts of the setup that a test may change.
 pub(super) struct Setup {
     pub(super) timeouts: Timeouts,
     pub(super) flavour: HttpFlavour,
@@ -72,7 +72,7 @@ impl Setup {
         Self { known: Some(Era::Modern.into()), ..Self::default() }
     }
 
-    /// A remote gateway of which nothing is known.
+    /// A remote gateway about which nothing is known.
     pub(super) fn remote() -> Self {
         Self { remote: true, ..Self::unknown() }
     }
@@ -116,7 +116,7 @@ impl Harness {
         Self { handle, calls: Arc::default(), tickets, reports }
     }
 
-    /// With a legacy server that has a session "one", no stream of its own, and one tool.
+    /// A harness with a legacy server that has a session "one", no GET stream, and one tool.
     pub(super) async fn legacy(setup: Setup) -> (Self, Server) {
         let mut server = Server::start().await;
         let mut harness = Self::new(setup, &server.url());
@@ -128,7 +128,7 @@ impl Harness {
         (harness, server)
     }
 
-    /// With a modern server that offers one tool; and its subscription.
+    /// A harness with a modern server that offers one tool, and the server's subscription.
     pub(super) async fn modern(setup: Setup) -> (Self, Server, Request) {
         let mut server = Server::start().await;
         let mut harness = Self::new(Setup { known: Some(Era::Modern.into()), ..setup }, &server.url());
@@ -142,7 +142,7 @@ impl Harness {
 
     // --- what hosts do
 
-    /// Calls a tool; its name is the canary by which an answer is known.
+    /// Calls a tool. Its name also marks the answer.
     pub(super) fn call(&self, tool: &str) -> Ticket {
         self.call_with(tool, "{}")
     }
@@ -156,7 +156,7 @@ impl Harness {
         self.forward_by(Arc::clone(&self.calls) as Arc<dyn Caller>, request, era, params)
     }
 
-    /// A call of another host.
+    /// A call by another host.
     pub(super) fn call_by(&self, host: &Arc<Host>, tool: &str) -> Ticket {
         let (request, params) = call(tool, "{}");
         self.forward_by(host.clone(), request, Era::Legacy, Some(params))
@@ -182,7 +182,7 @@ impl Harness {
         soon("a report", self.reports.recv()).await.expect("the task reports").outcome
     }
 
-    /// The next report in words: the names of the tools, or what failed.
+    /// The next report as text: the names of the tools, or what failed.
     pub(super) async fn report(&mut self) -> String {
         match self.offer().await {
             Ok(offer) => offer.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(" "),
@@ -190,7 +190,7 @@ impl Harness {
         }
     }
 
-    /// One call that works, so that whatever was under way before has been dealt with.
+    /// Makes one call that succeeds, so that everything before it has been handled.
     pub(super) async fn works(&self, server: &mut Server) {
         let call = self.call("still works");
         server.take_call("still works").await.answer(json!({ "ok": 1 }));
@@ -205,7 +205,7 @@ impl Harness {
 }
 
 impl Server {
-    /// A legacy opening, with every promise that a client makes checked.
+    /// Performs a legacy opening, and checks everything that a client must do in it.
     pub(super) async fn open_legacy(&mut self, session: &str) {
         let initialize = self.take("initialize").await;
         assert_eq!(initialize.header("mcp-session-id"), None);
@@ -245,11 +245,11 @@ pub(super) fn page(tools: &[&str]) -> Value {
     json!({ "tools": tools })
 }
 
-/// The callers of a server: they record everything that comes back.
+/// The callers of a server; they record everything that comes back.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     heard: watch::Sender<HashMap<Ticket, CallRecord>>,
-    /// Whether callers take server requests, and the call and number of each that came.
+    /// Set once callers accept server requests: the call and number of each that came.
     asked: watch::Sender<Option<Vec<AskedFor>>>,
     /// Notifications, and the call of each.
     told: watch::Sender<Vec<(Option<Ticket>, String)>>,
@@ -264,7 +264,7 @@ struct CallRecord {
 }
 
 impl Calls {
-    /// The answer to the call, when it has come: the JSON of the result, or the text of the error.
+    /// The answer to the call: the JSON of the result, or the text of the error. Waits for it.
     pub(super) async fn end(&self, ticket: Ticket) -> String {
         let mut heard = self.heard.subscribe();
         let ended =
@@ -275,7 +275,7 @@ impl Calls {
         ends[0].clone()
     }
 
-    /// From now on callers take server requests.
+    /// Makes callers accept server requests from now on.
     pub(super) fn listen(&self) {
         self.asked.send_replace(Some(Vec::new()));
     }
@@ -295,7 +295,7 @@ impl Calls {
             .clone()
     }
 
-    /// Waits for so many progress notifications; the call must not have ended.
+    /// Waits for this many progress notifications; the call must not have ended.
     pub(super) async fn progressed(&self, ticket: Ticket, count: usize) {
         let mut heard = self.heard.subscribe();
         let enough =
@@ -304,7 +304,7 @@ impl Calls {
         assert!(self.ends_of(ticket).is_empty());
     }
 
-    /// Every answer to this call so far: never more than one.
+    /// All answers to this call so far, which must never be more than one.
     pub(super) fn ends_of(&self, ticket: Ticket) -> Vec<String> {
         self.heard.borrow().get(&ticket).map(|heard| heard.ends.clone()).unwrap_or_default()
     }

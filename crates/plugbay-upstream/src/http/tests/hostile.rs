@@ -1,4 +1,4 @@
-//! Hostile servers, and servers that are broken in the worst place.
+//! Hostile servers, and servers that break at the worst moment.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::spec::Timeouts;
 
-/// The end of the opening is never taken: what waits for it ends by its own clock.
+/// The end of the opening is never accepted: messages that wait for it end by their own timeouts.
 #[tokio::test]
 async fn an_initialized_notification_that_is_not_taken_does_not_block() {
     let mut server = Server::start().await;
@@ -22,7 +22,7 @@ async fn an_initialized_notification_that_is_not_taken_does_not_block() {
     assert!(end.contains("did not list its tools within"), "{end}");
 }
 
-/// Questions without end, and our answers are not taken: they do not pile up.
+/// Endless server requests whose responses the server does not accept: the responses do not pile up.
 #[tokio::test]
 async fn responses_that_a_server_does_not_read_are_limited() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -35,11 +35,12 @@ async fn responses_that_a_server_does_not_read_are_limited() {
     }
     stream.answer(json!({}));
     harness.calls.end(call).await;
-    // One is on its way and never taken; the rest waits behind it, or was not even written.
+    // One is being sent and never accepted; the others wait after it, or were not even written.
     let first = server.take("answer").await;
     assert_eq!(server.untaken(), [""; 0]);
     first.status(202);
-    // An answer to a later question comes after those that wait; one that finds no room is asked again.
+    // The answer to a later request follows those that wait. A request whose answer found no room gets
+    // another chance.
     let later = harness.call("later");
     let later_stream = server.take_call("later").await.stream();
     let mut taken = 1;
@@ -59,7 +60,7 @@ async fn responses_that_a_server_does_not_read_are_limited() {
     harness.works(&mut server).await;
 }
 
-/// A large call is under way: that is no reason to leave the server without an answer.
+/// A large call in flight is no reason to leave a server request without an answer.
 #[tokio::test]
 async fn a_large_call_does_not_delay_a_response() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -86,7 +87,7 @@ async fn a_stream_event_may_not_answer_another_call() {
     assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
-/// A list that cannot be had leaves the tools as they were.
+/// If a new list cannot be fetched, the tools stay as they were.
 #[tokio::test]
 async fn a_failed_second_tools_list_over_http_keeps_the_tools() {
     let (mut harness, mut server) = Harness::legacy(Setup::default()).await;

@@ -1,4 +1,4 @@
-//! A legacy server over Streamable HTTP: session, version, order of the opening, end.
+//! A legacy server over Streamable HTTP: session, version, order of the opening, and end.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ async fn no_request_is_sent_before_the_initialized_notification_is_taken() {
     let body = initialize.response(described());
     initialize.reply(200, &[("content-type", "application/json"), ("mcp-session-id", "one")], body);
     let initialized = server.take("notifications/initialized").await;
-    // All that could go out has had its turn.
+    // After this, everything that could be sent has been sent.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -83,7 +83,7 @@ async fn a_server_without_sessions_gets_no_session_id_and_no_delete() {
     assert_eq!(server.untaken(), [""; 0]);
 }
 
-/// What a modern host says of its era is for a modern server's headers only.
+/// The version in a modern host's request concerns only the headers for a modern server.
 #[tokio::test]
 async fn the_call_of_a_modern_host_has_the_negotiated_version_header() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -129,7 +129,7 @@ async fn progress_and_server_requests_on_a_response_stream_are_forwarded() {
     assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
 }
 
-/// Other than a pipe, a stream shows which call a server request is about.
+/// Unlike a pipe, a stream shows which call a server request belongs to.
 #[tokio::test]
 async fn a_server_request_belongs_to_the_call_of_its_stream() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -164,7 +164,7 @@ async fn a_log_message_belongs_to_the_call_of_its_stream() {
     }
 }
 
-/// A stream that ends a moment after its answer leaves a connection that the next call can use.
+/// A stream that ends just after its answer leaves a connection that the next call can use.
 #[tokio::test]
 async fn an_http_connection_outlives_its_response_stream() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -179,7 +179,7 @@ async fn an_http_connection_outlives_its_response_stream() {
             stream.answer(json!({}));
             harness.calls.end(call).await;
             stream.end();
-            // That the end of the stream was seen has no other sign.
+            // Nothing else shows that the end of the stream was noticed.
             tokio::time::sleep(super::SECOND / 20).await;
         }
     };

@@ -27,7 +27,7 @@ fn setup(script: &Arc<Script>) -> Setup {
     Setup { credentials: Some(script.clone()), ..Setup::default() }
 }
 
-/// Nobody has logged in yet.
+/// A script in which nobody has logged in yet.
 fn logged_out() -> Arc<Script> {
     Script::new(OnRejection::NeedsLogin, None)
 }
@@ -40,7 +40,7 @@ async fn rejecting(script: &Arc<Script>) -> (Harness, Server) {
 }
 
 impl Server {
-    /// Opens and lists after the login.
+    /// Opens and lists again after the login.
     async fn comes_back(&mut self) {
         self.open_legacy("one").await;
         self.take("GET").await.status(405);
@@ -59,7 +59,7 @@ impl Harness {
     }
 }
 
-/// The number of the request by which the host is asked to log in.
+/// The number of the server request that asks the host to log in.
 async fn asked(host: &Host, call: Ticket) -> Ticket {
     let (number, during, text) = host.next_request().await;
     assert_eq!(during, Some(call));
@@ -137,7 +137,7 @@ async fn an_sse_server_that_needs_a_login_is_opened_after_it() {
     assert_eq!(server.take("GET").await.header("authorization"), Some("Bearer new"));
 }
 
-/// An hour without a login: the server gets no request, whatever its callers do.
+/// For an hour without a login the server gets no request, whatever its callers do.
 #[tokio::test]
 async fn a_server_that_needs_a_login_gets_no_storm_of_requests() {
     let script = logged_out();
@@ -203,7 +203,7 @@ async fn a_call_for_a_server_that_is_known_to_need_a_login_waits_too() {
     script.set("new");
     server.comes_back().await;
     assert_eq!(host.next_event().await, completed(1));
-    // Each has a connection of its own, so they may come in any order.
+    // Each has its own connection, so they may arrive in any order.
     let mut ended = Vec::new();
     for _ in 0..3 {
         server.take_call("echo").await.answer(json!({ "ok": 1 }));
@@ -274,7 +274,7 @@ async fn a_cancelled_call_takes_its_login_request_back_and_another_call_asks_ane
     assert_eq!(server.untaken(), [""; 0], "the cancelled call was never sent");
 }
 
-/// Two windows at one server: one user logs in once.
+/// Two windows use one server: one login is enough.
 #[tokio::test]
 async fn a_login_in_one_host_lets_the_calls_of_all_hosts_go_on() {
     let (script, one, two) = (logged_out(), Host::logging_in(), Host::logging_in());
@@ -296,7 +296,7 @@ async fn a_login_in_one_host_lets_the_calls_of_all_hosts_go_on() {
     assert_eq!(two.next_event().await, answered(second));
 }
 
-/// The session of a legacy server, and the calls of others, do not notice.
+/// The session of a legacy server, and other callers' calls, are not affected.
 #[tokio::test]
 async fn a_call_rejected_in_mid_session_waits_for_a_login_and_is_sent_again() {
     let (script, host) = (Script::new(OnRejection::NeedsLogin, Some("old")), Host::logging_in());
@@ -407,7 +407,7 @@ async fn a_call_that_waits_for_a_start_is_told_of_the_login_after_ten_minutes() 
     assert!(matches!(host.next_event().await, HostEvent::Withdrawn(withdrawn, _) if withdrawn == number));
 }
 
-/// `initialize` is open to everybody, and all else is not.
+/// Only `initialize` is open to everybody.
 #[tokio::test]
 async fn a_server_that_is_opened_without_a_login_and_lists_only_with_one() {
     let (script, host) = (logged_out(), Host::logging_in());

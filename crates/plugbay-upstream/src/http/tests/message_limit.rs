@@ -1,4 +1,4 @@
-//! Responses beyond the message limit: only their own call ends.
+//! Responses above the message limit: only their own call ends.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! A server behind a URL, played by a scripted HTTP peer on a real socket and in real time.
+//! A server behind a URL, scripted as an HTTP peer on a real socket and in real time.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, reason = "tests read better so")]
 
 mod broken_answers;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Awaits what must come. The limit is only for a test that fails.
+/// Awaits an event that must come. The limit matters only for a test that fails.
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     let waited = tokio::time::timeout(120 * SECOND, future).await;
     waited.unwrap_or_else(|_| panic!("{what} never came"))

@@ -20,7 +20,7 @@ async fn each_modern_request_is_repeated_in_its_headers() {
     assert_eq!(discover.header("mcp-protocol-version"), Some(VERSION));
     assert_eq!(discover.header("accept"), Some("application/json, text/event-stream"));
     assert_eq!(discover.header("mcp-session-id"), None);
-    // A session is nothing that it could give.
+    // A modern server has no session to give.
     let body = discover.response(capabilities());
     discover.reply(200, &[("content-type", "application/json"), ("mcp-session-id", "no")], body);
 
@@ -111,7 +111,7 @@ async fn a_broken_response_stream_of_a_modern_server_ends_its_call() {
     assert_eq!(server.untaken(), [""; 0]);
 }
 
-/// It may not ask on a stream, and a client may not send responses.
+/// A modern server may not send requests on a stream, and a client may not send responses.
 #[tokio::test]
 async fn a_server_request_on_a_modern_stream_is_not_answered() {
     let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;
@@ -124,7 +124,7 @@ async fn a_server_request_on_a_modern_stream_is_not_answered() {
     assert_eq!(server.untaken(), [""; 0]);
 }
 
-/// By its own error, which is the protocol's business and not ours.
+/// The error is the server's own: the protocol defines it, and plugbay does not change it.
 #[tokio::test]
 async fn the_error_for_an_unknown_method_is_the_servers_own() {
     let (harness, mut server, _subscription) = Harness::modern(Setup::modern()).await;

@@ -1,4 +1,4 @@
-//! A scripted HTTP/1.1 server: the test plays every response.
+//! A scripted HTTP/1.1 server: the test writes every response.
 
 use std::{
     collections::VecDeque,
@@ -20,19 +20,19 @@ use super::soon;
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     arrivals: mpsc::UnboundedReceiver<Request>,
-    /// What came while something else was waited for.
+    /// Requests that came while another one was awaited.
     waiting: VecDeque<Request>,
     accepting: AbortHandle,
 }
 
-/// One request. Dropped without a whole answer, its connection is cut.
+/// One request. If it is dropped before its answer is complete, its connection is cut.
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
     headers: Vec<(String, String)>,
-    /// The message in it, or null.
+    /// The message in its body, or null.
     pub(super) message: Value,
-    /// Which connection it came by, counted from 0.
+    /// The number of its connection, counted from 0.
     pub(super) connection: usize,
     out: mpsc::UnboundedSender<Out>,
     gone: watch::Receiver<bool>,
@@ -40,7 +40,7 @@ pub(super) struct Request {
 
 enum Out {
     Bytes(Vec<u8>),
-    /// The answer is whole: the connection may be used again.
+    /// The answer is complete, and the connection may be used again.
     Whole,
 }
 
@@ -65,7 +65,7 @@ impl Server {
     pub(super) async fn vanish(self) -> SocketAddr {
         let address = self.address;
         drop(self);
-        // The listener is closed when its task is dropped, which is at its next turn.
+        // The listener is closed when its task is dropped, at the task's next turn.
         while TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -86,7 +86,7 @@ impl Server {
         }
     }
 
-    /// The next request, whatever it is.
+    /// The next request of any kind.
     pub(super) async fn next(&mut self) -> Request {
         if let Some(next) = self.waiting.pop_front() {
             return next;
@@ -101,7 +101,7 @@ impl Server {
         call
     }
 
-    /// The kinds of everything that has come and that no test has taken.
+    /// The kinds of all requests that have come and were not taken.
     pub(super) fn untaken(&mut self) -> Vec<String> {
         while let Ok(request) = self.arrivals.try_recv() {
             self.waiting.push_back(request);
@@ -124,7 +124,7 @@ impl Request {
         self.message["method"].as_str().unwrap_or("answer")
     }
 
-    /// The value of a header that is there at most once.
+    /// The value of a header that occurs at most once.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let value = values.next();
@@ -138,7 +138,7 @@ impl Request {
 
     // --- answering
 
-    /// Bytes as they are.
+    /// Sends bytes unchanged.
     pub(super) fn raw(&self, bytes: impl Display) {
         self.raw_bytes(bytes.to_string().into_bytes());
     }
@@ -147,7 +147,7 @@ impl Request {
         let _ = self.out.send(Out::Bytes(bytes));
     }
 
-    /// A body of JSON, or of bytes that pass for it.
+    /// Sends a body of JSON, or of bytes in its place.
     pub(super) fn json_bytes(self, body: &[u8]) {
         let head = format!(
             "HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -198,7 +198,7 @@ impl Request {
     }
 }
 
-/// An answer that is a stream. Dropped without [`Stream::end`], it breaks off.
+/// An answer that is a stream. If it is dropped without [`Stream::end`], the stream breaks.
 pub(super) struct Stream(pub(super) Request);
 
 impl Stream {
@@ -207,7 +207,7 @@ impl Stream {
         self.0.raw(format!("{:x}\r\n{text}\r\n", text.len()));
     }
 
-    /// An event whose data has these bytes, with a field for each line.
+    /// Sends an event with these bytes as data, one field for each line.
     pub(super) fn event_bytes(&self, data: &[u8]) {
         let lines: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
         let event = [b"data: ", &lines.join(&b"\ndata: "[..])[..], b"\n\n"].concat();

@@ -10,7 +10,7 @@ use crate::server::Condition;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// The next `GET /tools`, with the session id of the request.
+/// The next `GET /tools`, with its session id.
 async fn take_list(server: &mut Server) -> (Request, String) {
     let list = server.take("GET").await;
     assert_eq!(list.path, "/tools");
@@ -18,7 +18,7 @@ async fn take_list(server: &mut Server) -> (Request, String) {
     (list, id)
 }
 
-/// A remote that has one tool, and its session id.
+/// A remote that has one tool, and the session id that it gets.
 async fn open() -> (Harness, Server, String) {
     let mut server = Server::start().await;
     let mut harness = Harness::new(Setup::remote(), &format!("http://{}", server.address));

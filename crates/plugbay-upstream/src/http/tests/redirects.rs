@@ -1,4 +1,4 @@
-//! Redirects: followed on the same server, never to another.
+//! Redirects: followed on the same server, but never to another.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ async fn a_redirect_on_the_same_server_is_followed_with_headers_and_body() {
     }
 }
 
-/// These make a GET of a POST: the message would be lost.
+/// These turn a POST into a GET: the message would be lost.
 #[tokio::test]
 async fn a_redirect_that_loses_the_message_is_not_followed() {
     let (harness, mut server) = Harness::legacy(secret()).await;
@@ -55,7 +55,7 @@ async fn a_redirect_to_another_server_is_never_followed() {
         assert!(end.contains("try: use the address it redirects to"), "{end}");
         assert!(!end.contains("canary") && !end.contains("hidden"), "{end}");
     }
-    // By a detour neither.
+    // Nor is it followed to another server by way of this one.
     let call = harness.call("a");
     server.take_call("a").await.reply(307, &[("location", "/detour")], "");
     server.take_call("a").await.reply(307, &[("location", &elsewhere)], "");

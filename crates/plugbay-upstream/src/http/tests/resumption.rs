@@ -1,4 +1,4 @@
-//! Response streams that break: resumed where possible; the call is never sent again.
+//! Response streams that break: resumed if possible; the call is never sent again.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ async fn a_response_stream_with_event_ids_is_resumed() {
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress",
         "params": { "progressToken": call.0, "progress": 1 } });
     let answer = stream.0.response(json!({ "a": 1 }));
-    // A comment, an event that is only there for its id, and one that counts.
+    // A comment, an event that only carries an id, and one with a message.
     stream.write(": hello\n\nretry: 10\nid: e0\ndata:\n\n");
     stream.write(format!("id: e1\nevent: message\ndata: {progress}\n\nid: e2\ndata: {{\"cut\":"));
     harness.calls.progressed(call, 1).await;
@@ -73,7 +73,7 @@ async fn the_retry_field_of_a_stream_sets_the_pause() {
     assert_eq!(harness.calls.end(call).await, "{}");
 }
 
-/// However short the pause that it wants: streams that bring nothing are asked for ever more seldom.
+/// However short a pause the server wants: streams that deliver nothing are requested less and less often.
 #[tokio::test]
 async fn a_stream_that_always_ends_is_resumed_with_pauses() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;

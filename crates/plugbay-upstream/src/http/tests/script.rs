@@ -1,4 +1,4 @@
-//! Scripted credentials: the test says which token there is, and what a rejection means.
+//! Scripted credentials: the test sets the token, and what a rejection leads to.
 
 use std::sync::{
     Arc, Mutex,
@@ -21,26 +21,26 @@ pub(super) struct Script {
     token: watch::Sender<(u64, Option<String>)>,
     on_rejection: OnRejection,
     pub(super) rejections: Mutex<Vec<Seen>>,
-    /// How often headers were asked for.
+    /// How often headers were requested.
     pub(super) asked: AtomicUsize,
     pub(super) logins: AtomicUsize,
-    /// The login that was begun fails.
+    /// Notified to make the current login fail.
     pub(super) login_fails: Notify,
 }
 
-/// What a rejection of the current token leads to. One of an older token always leads to another attempt.
+/// The result of rejecting the current token. Rejecting an older one always leads to another attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnRejection {
-    /// There is another token at once.
+    /// A new token is there at once.
     Refresh,
     NeedsLogin,
-    /// Headers cannot be had without a login, and each attempt finds other credentials that are of no use.
+    /// Headers cannot be had without a login, and each attempt finds new credentials that do not help either.
     NothingHelps,
     Final,
     NotOurs,
 }
 
-/// A rejection as it was reported.
+/// A rejection, as reported by plugbay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) status: u16,
@@ -62,7 +62,7 @@ impl Script {
         })
     }
 
-    /// The user has logged in: there is another token.
+    /// Sets a new token, as if the user had logged in.
     pub(super) fn set(&self, token: &str) {
         self.token.send_modify(|(generation, current)| {
             *generation += 1;

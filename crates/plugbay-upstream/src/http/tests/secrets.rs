@@ -1,4 +1,4 @@
-//! Secrets of a configuration, which appear in no log and no error.
+//! Secrets in a configuration must appear in no log and no error.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ fn setup() -> Setup {
     Setup { headers, ..Setup::default() }
 }
 
-/// Everything that anybody logs, at any level.
+/// All log messages, of every level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -73,7 +73,7 @@ impl Visit for Text<'_> {
 
 #[tokio::test]
 async fn neither_logs_nor_errors_hold_a_secret_header() {
-    // With a single subscriber, what other threads log first would be taken for unwanted everywhere.
+    // With a single subscriber, a target that other threads log to first would count as disabled everywhere.
     let _second = tracing::Dispatch::new(Log::default());
     let log = Log::default();
     let logging = tracing::subscriber::set_default(log.clone());
@@ -148,7 +148,7 @@ async fn a_header_that_cannot_be_sent_is_named_without_its_value() {
     assert!(!end.contains(SECRET), "{end}");
 }
 
-/// The user and the password of [`telling`], as they are sent.
+/// The user name and password of [`telling`], as sent.
 const BASIC: &str = "Y2FuYXJ5LTdmM2EtdXNlcjpjYW5hcnktN2YzYS13b3Jk";
 
 /// The address, the headers and the secrets of a server that repeats its requests in errors.
@@ -162,7 +162,7 @@ fn telling(server: &Server) -> (String, Setup) {
     (url, setup())
 }
 
-/// Everything that a request holds, as a server could repeat it.
+/// All parts of a request, as a server could repeat them.
 fn repeated(request: &super::peer::Request) -> String {
     let decoded = format!("{{{SECRET}-last}}");
     format!(
@@ -205,7 +205,7 @@ async fn an_error_that_repeats_the_request_is_shown_without_its_secrets() {
         let elsewhere = format!("/login?next={SECRET}-query&path={SECRET}-in-the-path");
         let challenge = format!("Bearer error_description=\"{SECRET}-query\"");
         let end = loop {
-            // After some errors, the server is asked in another way.
+            // After some errors, the server gets a different request.
             let request = tokio::select! {
                 end = harness.calls.end(call) => break end,
                 request = server.next() => request,

@@ -1,4 +1,4 @@
-//! Expired sessions: opened again once, and every call done exactly once.
+//! Expired sessions: opened again once, and every call is carried out exactly once.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn calls_in_an_expired_session_are_sent_again_after_one_initialize() {
     for request in requests {
         request.status(404);
     }
-    // What is being answered on the old session still gets its answer.
+    // A request that is being answered in the old session still gets its answer.
     tokio::time::sleep(super::SECOND / 20).await;
     old.answer(json!({ "old": 1 }));
     assert_eq!(harness.calls.end(answered).await, r#"{"old":1}"#);
@@ -45,7 +45,7 @@ async fn calls_in_an_expired_session_are_sent_again_after_one_initialize() {
     assert!(!untaken.iter().any(|kind| kind == "initialize" || kind == "tools/call"), "{untaken:?}");
 }
 
-/// A call that is never answered on the old session must not keep the others from the new one.
+/// A call that is never answered in the old session must not keep the others from the new one.
 #[tokio::test]
 async fn a_pending_call_in_the_old_session_delays_no_other_call() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -56,7 +56,7 @@ async fn a_pending_call_in_the_old_session_delays_no_other_call() {
     server.open_legacy("two").await;
     server.take_call("a").await.answer(json!({ "a": 1 }));
     assert_eq!(harness.calls.end(call).await, r#"{"a":1}"#);
-    // Its time may still come.
+    // Its answer may still come.
     silent_request.answer(json!({ "late": 1 }));
     assert_eq!(harness.calls.end(silent).await, r#"{"late":1}"#);
 }
@@ -77,7 +77,7 @@ async fn a_call_in_the_old_session_can_still_be_cancelled() {
     assert_eq!(harness.calls.ends_of(silent), [""; 0]);
 }
 
-/// Not every server says 404: one of the official examples says this.
+/// Not every server answers 404: one of the official examples answers this.
 #[tokio::test]
 async fn a_bad_request_about_the_session_means_an_expired_session() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -120,7 +120,7 @@ async fn an_expired_session_is_noticed_on_the_get_stream() {
     assert_eq!(harness.calls.end(call).await, "{}");
 }
 
-/// The new session cannot be had, but the old one may still bring what it was asked for.
+/// The new session cannot be opened, but the old one may still bring answers.
 #[tokio::test]
 async fn a_response_in_the_old_session_does_not_wait_for_the_new_one() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;
@@ -135,7 +135,7 @@ async fn a_response_in_the_old_session_does_not_wait_for_the_new_one() {
     assert_eq!(harness.calls.end(old).await, r#"{"old":1}"#);
 }
 
-/// A refusal that comes when the new session is long open.
+/// An error that comes long after the new session was opened.
 #[tokio::test]
 async fn a_late_refusal_in_the_old_session_needs_no_other_initialize() {
     let (harness, mut server) = Harness::legacy(Setup::default()).await;

@@ -7,7 +7,7 @@ use super::{
     peer::{Request, Server, Stream},
 };
 
-/// Opens a session of the old transport; what is posted goes to `endpoint`.
+/// Opens a session of the SSE transport; messages are posted to `endpoint`.
 pub(super) async fn open(server: &mut Server, endpoint: &str) -> Stream {
     let stream = server.take("GET").await.stream();
     open_on(server, &stream, endpoint).await;
@@ -26,7 +26,7 @@ pub(super) async fn list(server: &mut Server, stream: &Stream, tools: &[&str]) {
     answer(stream, request, page(tools));
 }
 
-/// By the stream, as everything.
+/// Answers on the stream, as this transport always does.
 fn answer(stream: &Stream, request: Request, result: Value) {
     let response = request.response(result);
     request.reply(202, &[], "Accepted");
@@ -130,7 +130,7 @@ async fn an_sse_server_gets_a_cancellation_notification() {
     let (harness, mut server, stream) = ready().await;
     let call = harness.call("a");
     server.take_call("a").await.status(202);
-    // Something that comes later has been dealt with: so has the 202.
+    // A later message has been handled, and so has the 202.
     let other = harness.call("b");
     let request = server.take_call("b").await;
     answer(&stream, request, json!({}));

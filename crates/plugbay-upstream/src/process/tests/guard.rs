@@ -1,4 +1,4 @@
-//! The orphan guard: this test program plays the gateway that is killed, and its helper too.
+//! The orphan guard. This test program plays the gateway that is killed, and its helper too.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -16,13 +16,13 @@ use crate::process::{Exit, Guard, Process, StderrRing, guard_main, spawn};
 const ROLE: &str = "PLUGBAY_TEST_ROLE";
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Ignores the end of its input, and TERM with everything it starts.
+/// A server that ignores the end of its input and, with all its children, TERM.
 const STUBBORN: &str = "trap '' TERM; sleep 1000 & echo $!; echo $$; while :; do sleep 1000; done";
-/// As stubborn, and with a grandchild in a session and with an environment of its own.
+/// A server that is as stubborn, with a grandchild in its own session and without the environment.
 #[cfg(target_os = "linux")]
 const DETACHED: &str = "trap '' TERM; env -i setsid sh -c 'echo $$; while :; do sleep 1000; done' & \
     sleep 1000 & echo $!; while :; do sleep 1000; done";
-/// Starts a daemon when it is told to: nothing but its cgroup tells who started it.
+/// A server that starts a daemon on request: only the cgroup shows who started it.
 #[cfg(target_os = "linux")]
 const DAEMON: &str = "read order; (env -i setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' &); \
     sleep 1000 & echo $!; while :; do sleep 1000; done";
@@ -41,7 +41,7 @@ fn start(guard: &Guard, script: &str) -> Process {
     spawn(&spec("/bin/sh", &["-c", script]), guard, StderrRing::default()).expect("/bin/sh starts")
 }
 
-/// Not a test: the helper, when a guard starts this program with an instance as the last argument.
+/// Not a test: the helper, started when a guard runs this program with an instance as the last argument.
 #[test]
 fn play_helper() {
     let instance = std::env::args().next_back().unwrap_or_default();
@@ -50,7 +50,7 @@ fn play_helper() {
     }
 }
 
-/// Not a test: the gateway, which starts servers, says who they are and waits to be killed.
+/// Not a test: the gateway. It starts servers, prints their ids and waits to be killed.
 #[test]
 fn play_gateway() {
     let scripts: &[&str] = match std::env::var(ROLE).as_deref() {
@@ -97,7 +97,7 @@ fn play_starting_gateway() {
 
 struct Gateway {
     process: Child,
-    /// Of two servers with what they started, then of the helper.
+    /// The processes of two servers with their children, and the helper.
     pids: Vec<Pid>,
 }
 
@@ -123,7 +123,7 @@ impl Gateway {
         let lines = BufReader::new(process.stdout.take().expect("stdout")).lines().map_while(Result::ok);
         let mut pids = Vec::new();
         for line in lines {
-            // The test harness writes lines of its own, and may leave one unfinished.
+            // The test harness prints lines of its own, and may leave one unfinished.
             pids.extend(line.split_once("pid ").map(|(_, number)| pid(number)));
             if line.contains("all") {
                 break;
@@ -161,7 +161,7 @@ async fn no_orphan_after_kill_9() {
 async fn no_daemon_of_a_server_is_left_after_kill_9() {
     use crate::process::cgroup::Cgroup;
 
-    // Without a cgroup, nothing tells whose the daemon is.
+    // Without a cgroup, nothing shows that the daemon is ours.
     if Cgroup::create("test").is_none() {
         return;
     }
@@ -170,7 +170,7 @@ async fn no_daemon_of_a_server_is_left_after_kill_9() {
     gateway.nothing_left_after_kill(|gateway| kill_process(gateway, Signal::KILL).expect("killed")).await;
 }
 
-/// As by a host that ends the group it started, and with a helper that was asked to end first.
+/// Like a host that ends the group it started, with a helper that was asked to end first.
 #[tokio::test]
 async fn no_orphan_after_kill_9_of_the_group() {
     let mut gateway = Gateway::start();
@@ -180,7 +180,7 @@ async fn no_orphan_after_kill_9_of_the_group() {
     gateway.nothing_left_after_kill(|group| kill_process_group(group, Signal::KILL).expect("killed")).await;
 }
 
-/// Wherever the kill falls: before the helper, between a start and its registration, and so on.
+/// The kill may come at any point: before the helper, between a start and its registration, and so on.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn no_orphan_when_killed_while_servers_start() {
@@ -202,7 +202,7 @@ async fn no_orphan_when_killed_while_servers_start() {
 
         let mut strays = Strays::of(&instance);
         within(async {
-            // Twice: a process that is just starting does not show its marker yet.
+            // Twice: a process that is just starting may not show its marker yet.
             for _ in 0..2 {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 while !strays.find(&HashSet::new()).is_empty() {
@@ -228,7 +228,7 @@ async fn the_guard_helper_exits_with_the_gateway() {
     gone(&[helper]).await;
 }
 
-/// A browser that a login opened, for instance.
+/// Such as a browser that a login opened.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_process_that_left_its_group_survives_a_regular_exit() {
@@ -272,7 +272,8 @@ async fn processes_start_without_a_guard_helper_too() {
     assert_eq!(within(server.shutdown(GRACE)).await, Exit::Code(4));
 }
 
-/// The guard's pipe in a child's hands would hide our death, another child's the end of its input.
+/// A child that held the guard's pipe would hide our death; one that held another child's, the end of its
+/// input.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_process_inherits_no_pipe_of_the_gateway() {

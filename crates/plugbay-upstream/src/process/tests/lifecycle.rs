@@ -8,11 +8,11 @@ use tokio::time::timeout;
 use super::{gone, is_alive, read_line, read_pids, sh, within};
 use crate::process::{Exit, Process};
 
-/// For those that use it up.
+/// A grace for processes that use it up.
 const SHORT: Duration = Duration::from_millis(200);
-/// For those that use up the first one but must manage within the second.
+/// A grace for processes that use up the first one, but must end within the second.
 const FAIR: Duration = Duration::from_secs(5);
-/// For those that must not use it up.
+/// A grace for processes that must not use it up.
 const LONG: Duration = Duration::from_secs(60);
 
 fn leader(process: &Process) -> Pid {

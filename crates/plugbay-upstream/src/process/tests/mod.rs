@@ -1,4 +1,4 @@
-//! Real processes: started, starved, flooded and killed.
+//! Real processes: started, blocked, flooded and killed.
 
 mod guard;
 mod lifecycle;
@@ -13,7 +13,7 @@ use tokio::{io::AsyncReadExt, net::unix::pipe, time::timeout};
 use super::{Guard, Process, StderrRing, spawn};
 use crate::spec::{Framing, StdioSpec};
 
-/// Far longer than anything here takes, also on a machine at ten times its load.
+/// Far longer than anything here takes, even on a machine at ten times its load.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 fn spec(command: &str, args: &[&str]) -> StdioSpec {
@@ -76,7 +76,7 @@ async fn gone(pids: &[Pid]) {
     .await;
 }
 
-/// A zombie that waits for process 1 is dead for our purposes.
+/// Whether a process is alive. A zombie that waits for process 1 counts as dead.
 fn is_alive(pid: Pid) -> bool {
     let exists = rustix::process::test_kill_process(pid).is_ok();
     exists && !state(pid).is_some_and(|state| state == 'Z' || state == 'X')

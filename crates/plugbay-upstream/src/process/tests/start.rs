@@ -1,4 +1,4 @@
-//! What a child is given, and what is said when it cannot start.
+//! The environment of a child, and the errors when it cannot start.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Command, time::Duration};
 
@@ -24,8 +24,8 @@ impl Folder {
 
     fn file(&self, name: &str, text: &str, mode: u32) -> String {
         let path = self.0.join(name);
-        // Written by another process: a test that forks while we hold the file open for writing
-        // would keep it "busy" and not executable for a moment.
+        // Written by another process: if a test forked while we held the file open for writing, the file
+        // would be "busy" and not executable for a moment.
         let write = ["-c", "printf %s \"$1\" > \"$0\""];
         let status = Command::new("/bin/sh").args(write).arg(&path).arg(text).status().expect("/bin/sh runs");
         assert!(status.success());
@@ -70,7 +70,7 @@ async fn a_process_is_connected_by_pipes() {
 
 #[tokio::test]
 async fn the_environment_of_a_process_holds_no_secret_of_the_gateway() {
-    // Cargo gives the tests variables that are not on the list.
+    // Cargo gives tests variables that are not on the list.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let mut spec = spec("env", &[]);
     spec.env.insert("CONFIGURED".into(), "yes".into());

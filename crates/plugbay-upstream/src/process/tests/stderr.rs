@@ -1,4 +1,4 @@
-//! A child may write what it likes to stderr: it is never held up and we never grow.
+//! A child may write anything to stderr: it is never blocked, and plugbay's memory does not grow.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn flood(source: &str, expected: &str) {
     let ring = process.stderr.clone();
     within(process.shutdown(Duration::from_secs(60))).await;
 
-    // Other tests run in the same program, so this only tells bounded from unbounded.
+    // Other tests run in the same program, so this only distinguishes bounded from unbounded growth.
     assert!(grown < FLOOD / 4 * 3, "{grown} bytes more");
     let tail = ring.tail(usize::MAX);
     assert!(tail.first().is_some_and(|line| line.contains(expected)), "{tail:?}");

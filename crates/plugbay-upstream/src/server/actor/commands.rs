@@ -1,4 +1,4 @@
-//! Commands of the host side: calls, cancellations, and the wish that the server be up.
+//! Commands from the host side: calls, cancellations, and requests to start the server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
     Actor, Waiting,
 };
 
-/// A server that reads no input may leave this much unread; further calls fail at once.
+/// Limit of bytes that a server may leave unread; above it further calls fail at once.
 pub(super) const BACKLOG_LIMIT: usize = 64 * 1024 * 1024;
 
 impl Actor {
@@ -108,7 +108,7 @@ impl Actor {
         self.send_to_server(notification, RESPONSE_BACKLOG_LIMIT);
     }
 
-    /// A host's notification as this server is sent it.
+    /// A host's notification in the form for this server's era.
     fn in_its_era(&self, notification: Draft) -> Draft {
         match self.opened.era {
             Some(Era::Legacy) => era::notification_without_envelope(notification),

@@ -1,4 +1,4 @@
-//! The dialect in which a server is opened: from its configuration, from the cache, and by trial.
+//! The dialect in which a server is opened: from its configuration, from the cache, or by trial.
 
 use std::time::SystemTime;
 
@@ -11,23 +11,23 @@ use plugbay_core::{
 
 use crate::spec::{self, HttpFlavour, ServerSpec, Transport};
 
-/// For so many days a server that did not survive or answer `server/discover` is opened by `initialize`.
+/// For this many days, a server that did not survive or answer `server/discover` is opened with `initialize`.
 const DISCOVER_PAUSE_DAYS: u64 = 7;
 
-/// How a server is spoken to, and what its starts have shown about it.
+/// The dialect of a server, and what its starts have shown about it.
 pub(super) struct Speech {
     pub(super) dialect: Dialect,
     trial: FramingTrial,
 }
 
 impl Speech {
-    /// For the first start; `known` is the dialect of the last opening.
+    /// The dialect of the first start; `known` is that of the last opening.
     pub(super) fn new(spec: &ServerSpec, known: Option<Dialect>) -> Self {
         let trial = FramingTrial::new(known.map_or(Framing::Newline, |known| known.framing));
         Self { dialect: configured(spec, known), trial }
     }
 
-    /// Whether the framing of the next start is only tried out.
+    /// Whether the framing of the next start is only a guess.
     pub(super) fn guesses_framing(&self, spec: &ServerSpec) -> bool {
         finds_framing(spec) && self.trial.is_guess(self.dialect.framing)
     }
@@ -49,7 +49,7 @@ impl Speech {
     }
 }
 
-/// Whether the framing is found out by trial.
+/// Whether the framing is determined by trial.
 fn finds_framing(spec: &ServerSpec) -> bool {
     matches!(&spec.transport, Transport::Stdio(stdio) if stdio.framing == spec::Framing::Auto)
 }
@@ -79,7 +79,7 @@ fn configured(spec: &ServerSpec, known: Option<Dialect>) -> Dialect {
     }
 }
 
-/// Whether the HTTP transport is found out by trial, be it of a server or of a remote gateway.
+/// Whether the HTTP transport is determined by trial, for a server or for a remote gateway.
 pub(super) fn tries_both_transports(spec: &ServerSpec) -> bool {
     matches!(&spec.transport, Transport::Http(http) if http.flavour == HttpFlavour::Auto)
 }

@@ -1,4 +1,4 @@
-//! Messages from a server, and who gets them.
+//! Messages from a server, and their recipients.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Actor {
     fn response(&mut self, ticket: Ticket, message: Bytes, head: Head) {
         self.links.malformed = 0;
         self.end_requests_of(ticket);
-        // An unknown ticket: the call was cancelled or timed out, and its caller has been told.
+        // `None`: the call was cancelled or timed out, and its caller has already been told.
         match self.pending.complete(ticket) {
             Some(Waiting::Host(caller)) => {
                 self.lifecycle.served(self.now);
@@ -73,14 +73,14 @@ impl Actor {
                 self.responded(length, &caller);
             }
             Some(Waiting::Listing(listing)) => self.page_received(ticket, listing, message, head),
-            // It was answered before.
+            // A second answer to the same request.
             Some(Waiting::Page) => self.pending.register_for_ever(ticket, Waiting::Page),
             Some(Waiting::Subscription) => self.subscription_ended(&head),
             Some(Waiting::Nobody) | None => {}
         }
     }
 
-    /// The response, or the reason why the task that it is about was lost.
+    /// The response, or the reason why its task was lost.
     fn answer(&mut self, ticket: Ticket, caller: &Arc<dyn Caller>, message: Bytes, head: Head) -> Answer {
         match self.tasks.answered(ticket, caller, (&message, &head), self.now) {
             Some(failure) => Answer::Failed(CallError::TaskLost { server: self.spec.name.clone(), failure }),
@@ -162,7 +162,7 @@ impl Actor {
         }
     }
 
-    /// An unusable message ends the call that it answers, if it answers one.
+    /// Handles an unusable message: it ends the call that it answers, if there is one.
     fn unusable(&mut self, call: Option<Ticket>, error: CallError, message: &[u8]) {
         let Some(ticket) = call else {
             return self.count_malformed(&error, message);
@@ -173,12 +173,12 @@ impl Actor {
                 self.page_failed(listing, format!("its list of tools is unusable: {error}"));
             }
             Some(Waiting::Page) => self.pending.register_for_ever(ticket, Waiting::Page),
-            // A late response is not kept: failures that other hosts read would show it.
+            // A late response is not kept: it would appear in failures that other hosts read.
             Some(Waiting::Subscription | Waiting::Nobody) | None => {}
         }
     }
 
-    /// A malformed message that answers no call. A server may send a great many, so only some are logged.
+    /// Counts a malformed message that answers no call. There may be very many, so only some are logged.
     fn count_malformed(&mut self, error: &CallError, message: &[u8]) {
         self.links.malformed += 1;
         let count = self.links.malformed;
@@ -199,7 +199,7 @@ impl Actor {
     }
 }
 
-/// The beginning of an id, for an error.
+/// The beginning of an id, for an error message.
 fn text(id: &[u8]) -> String {
     String::from_utf8_lossy(&id[..id.len().min(40)]).into_owned()
 }

@@ -1,4 +1,4 @@
-//! The life of a server: started, opened, failed, stopped, and what becomes of its calls.
+//! The life of a server: start, opening, failure and stop, and the effect on its calls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,11 +34,12 @@ use crate::{
     starts::Turn,
 };
 
-/// How long a server that stops waits for new credentials on their way: an authorization server may take 30 s.
+/// How long a server that stops waits for credentials being fetched: an authorization server may take 30 s.
 const SETTLING: Duration = Duration::from_secs(35);
 
 impl Actor {
-    /// Starts the server. An instance that needs a slot waits for it outside the queue: it holds up no other server.
+    /// Starts the server. An instance that needs a slot waits for it outside the queue, where it holds up no
+    /// other server.
     pub(super) fn start(&mut self) {
         match self.context.slots.clone() {
             Some(request) => self.links.current = Current::AwaitingSlot(Box::pin(request.slot())),
@@ -46,7 +47,7 @@ impl Actor {
         }
     }
 
-    /// Starts the server when its turn comes. A server behind a URL costs this machine little: its turn is now.
+    /// Queues the start. A server behind a URL costs this machine little, so its turn is now.
     pub(super) fn enqueue(&mut self, slot: Option<Slot>) {
         match self.spec.transport {
             Transport::Stdio(_) => {
@@ -57,7 +58,7 @@ impl Actor {
         }
     }
 
-    /// The turn of the server has come.
+    /// Launches the server, whose turn has come.
     pub(super) fn launch(&mut self) {
         if let Current::Queued(turn, slot) = std::mem::take(&mut self.links.current) {
             self.launch_in(slot, Some(turn));
@@ -77,7 +78,7 @@ impl Actor {
         self.links.current = Current::Opening(Opening { start, slow: late_inbox });
     }
 
-    /// A start that waits for its turn becomes as urgent as those who wait for it.
+    /// Raises a start in the queue to the urgency of those who wait for it.
     pub(super) fn hurry(&self) {
         if let Current::Queued(turn, _) = &self.links.current {
             turn.raise(self.queue.priority());
@@ -93,7 +94,8 @@ impl Actor {
         }
     }
 
-    /// The start goes on after its time-out: lists and activations do not wait for it any more, calls do.
+    /// Reports that the start exceeds its timeout. It goes on, but only calls wait for it, not lists or
+    /// activations.
     pub(super) fn start_is_slow(&mut self, failure: Failure) {
         let failure = Arc::new(failure);
         tracing::warn!(server = %self.spec.name, "{failure}");
@@ -102,7 +104,7 @@ impl Actor {
         self.report(&Err(failure));
     }
 
-    /// Looks at a server that is open and has not listed yet.
+    /// Watches a server that is open and has not listed yet.
     fn watch_listing(&mut self) {
         let Some(link) = self.links.up() else { return };
         let (pid, witness) = (link.pid(), link.witness());
@@ -148,13 +150,14 @@ impl Actor {
         }
     }
 
-    /// A modern server behind a URL wants some arguments repeated in headers, and only its list tells which.
+    /// Whether calls must wait for the tools: a modern server behind a URL may want arguments in headers, as
+    /// its list says.
     pub(super) fn awaits_tools(&self) -> bool {
         let is_modern = self.opened.era == Some(Era::Modern);
         is_modern && !self.listing.schedule.has_listed() && matches!(self.links.up(), Some(Link::Http(_)))
     }
 
-    /// Sends everything that has waited for the server.
+    /// Sends everything that waits for the server.
     pub(super) fn send_waiting(&mut self) {
         self.send_unsent();
         while let Some(call) = self.queue.pop() {
@@ -177,7 +180,8 @@ impl Actor {
         self.fail(error.failure, Vec::new());
     }
 
-    /// Other sessions use all instances: nothing is wrong with the server, and the next call tries again.
+    /// Fails the calls because other sessions use all instances. The server is not at fault, and the next
+    /// call tries again.
     pub(super) fn no_slot(&mut self, busy: &CallError) {
         self.links.current = Current::Down;
         self.lifecycle.stopped();
@@ -190,14 +194,14 @@ impl Actor {
         }
     }
 
-    /// Since when the server could be stopped without harm.
+    /// Since when the server has been idle; `None` if it cannot be stopped without harm.
     pub(super) fn idle_since(&self) -> Option<Idle> {
         let State::Ready { idle_since } = self.lifecycle.state() else { return None };
         let idle = self.links.up().is_some() && self.links.retired.is_empty() && !self.is_busy();
         idle.then_some(Idle { held: self.lifecycle.is_held(), since: *idle_since })
     }
 
-    /// Stops an idle server for the instance of another session.
+    /// Stops an idle server to make room for another session's instance.
     pub(super) fn give_way(&mut self) -> bool {
         let idle = self.idle_since().is_some();
         if idle {
@@ -230,8 +234,8 @@ impl Actor {
         }
     }
 
-    /// The server is gone: every caller that waits gets the reason, once. Calls that the server never
-    /// received are kept for its successor, unless it keeps failing.
+    /// Handles the loss of the server: every caller that waits gets the reason, once. Calls that the server
+    /// never received are kept for its successor, unless it keeps failing.
     pub(super) fn fail(&mut self, failure: Failure, unsent: Vec<Unsent>) {
         self.links.current = Current::Down;
         self.links.slot = None;
@@ -266,7 +270,7 @@ impl Actor {
         }
     }
 
-    /// A remote that is away fails every few seconds: only the first failure is a warning.
+    /// Logs a failure. A remote that is away fails every few seconds, so only its first failure is a warning.
     fn log_failure(&mut self, failure: &Arc<Failure>) {
         let (server, before) = (&self.spec.name, self.links.away.replace(Arc::clone(failure)));
         if before.is_some() && self.spec.is_remote() {
@@ -275,7 +279,7 @@ impl Actor {
         tracing::warn!(%server, "{failure}");
     }
 
-    /// The counterpart of the warning of a remote that was away.
+    /// Logs that a remote is back.
     fn log_return(&mut self) {
         if self.links.away.take().is_some() && self.spec.is_remote() {
             tracing::warn!(server = %self.spec.name, "is back");
@@ -284,7 +288,7 @@ impl Actor {
 
     fn keep_for_successor(&mut self, unsent: Vec<Unsent>) {
         let mut unsent = if self.lifecycle.forgives() { unsent } else { Vec::new() };
-        // Others were cancelled, or are requests of our own that the next server gets anyway.
+        // Others were cancelled, or are plugbay's own requests, which the next server gets anyway.
         unsent.retain(|(ticket, _)| matches!(self.pending.get(*ticket), Some(Waiting::Host(_))));
         self.queue.replace_unsent(unsent);
     }
@@ -317,7 +321,7 @@ impl Actor {
         }
     }
 
-    /// Calls that have waited for the start for long enough.
+    /// Ends the calls that have waited too long for the start.
     fn expire_queued(&mut self) {
         for (call, after) in self.queue.expire(self.now) {
             let server = self.spec.name.clone();
@@ -330,12 +334,12 @@ impl Actor {
         self.leave_if_unwanted();
     }
 
-    /// Why the remote is away, if it is.
+    /// The reason why the remote is away, if it is.
     fn remote_failure(&self) -> Option<&Arc<Failure>> {
         self.links.away.as_ref().filter(|_| self.spec.is_remote())
     }
 
-    /// Keeps a call until the server is open. Nobody waits for long for a remote that is known to be away.
+    /// Keeps a call until the server is open. If a remote is known to be away, the call waits only briefly.
     pub(super) fn await_start(&mut self, call: Call) {
         let at_most = if self.remote_failure().is_some() { REMOTE_OPENING } else { Duration::MAX };
         self.queue.push(call, self.now, self.spec.timeouts, at_most);
@@ -354,7 +358,7 @@ impl Actor {
                 let limit = if [call, call_max].contains(&after) { Limit::Settings } else { Limit::Call };
                 caller.answered(ticket, Answer::Failed(CallError::TimedOut { server, after, limit }));
             }
-            // Many servers do one thing at a time: the list comes after the call.
+            // Many servers do one thing at a time: then the list comes after the call.
             Waiting::Listing(listing) if self.listing.schedule.has_listed() && self.is_calling() => {
                 self.pending.register(ticket, Waiting::Listing(listing), self.now, after, after);
             }
@@ -365,7 +369,7 @@ impl Actor {
         }
     }
 
-    /// Ends a server that runs but is of no use.
+    /// Ends a server that runs but is unusable.
     pub(super) fn give_up(&mut self, what: String) {
         let Some(link) = self.links.up() else { return };
         let failure = link.failure(what);
@@ -374,7 +378,7 @@ impl Actor {
     }
 
     /// Opens a legacy server again when hosts have more capabilities than it was told at `initialize`. That
-    /// must not disturb a call, and never happens to the instance of a session: it would forget.
+    /// must not disturb a call. It never happens to the instance of a session, which would lose its state.
     pub(super) fn reopen_when_idle(&mut self) {
         if self.context.slots.is_none()
             && self.links.up().is_some()
@@ -420,7 +424,7 @@ impl Actor {
         }
     }
 
-    /// Takes the commands that nobody will handle any more; returns who else waits for the stop.
+    /// Takes the commands that nobody will handle any more; returns the senders that wait for the stop.
     fn drain_inbox(&mut self) -> Vec<oneshot::Sender<()>> {
         self.handles.inbox.close();
         let mut waiters = Vec::new();
@@ -450,8 +454,8 @@ impl Actor {
         self.pending.iter().any(|waiting| matches!(waiting, Waiting::Host(_)))
     }
 
-    /// Whether the server is in use. A subscription to lists alone does not count: it is open for as long as
-    /// the server runs.
+    /// Whether the server is in use. A subscription to lists alone does not count, because it is open as long
+    /// as the server runs.
     pub(super) fn is_busy(&self) -> bool {
         !self.server_requests.is_empty()
             || self.tasks.in_progress(self.now)

@@ -1,4 +1,4 @@
-//! The links of one server: the current one, those that only wait for answers, those on their way out.
+//! The links of one server: the current one, those that only wait for answers, and those that are ending.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -23,7 +23,7 @@ use crate::{
     starts::Turn,
 };
 
-/// A response of this size makes the actor wait until its caller has room,
+/// After a response of this size, the actor waits until its caller has room,
 const LARGE_RESPONSE: usize = 16 * 1024;
 /// but not for longer than this, not again until the caller has drained, and not while another host uses the server.
 const SLOW_CALLER_TIMEOUT: Duration = Duration::from_millis(250);
@@ -42,27 +42,27 @@ pub(super) struct Links {
     pub(super) trim_at: Option<Instant>,
     /// The slot that the current link runs in, if it needs one.
     pub(super) slot: Option<Slot>,
-    /// Malformed messages since the last good one.
+    /// Malformed messages since the last valid one.
     pub(super) malformed: u32,
-    /// The start under way, once the server is open and until it has listed.
+    /// The start in progress, once the server is open and until it has listed.
     pub(super) watch: Option<Watch>,
-    /// Why the start under way is called slow.
+    /// The failure reported for a slow start in progress.
     pub(super) slow: Option<Arc<Failure>>,
-    /// Why the server has failed, until it has been opened again.
+    /// The reason why the server has failed, until it has been opened again.
     pub(super) away: Option<Arc<Failure>>,
 }
 
 /// The callers of large responses that do not keep up.
 #[derive(Default)]
 pub(super) struct SlowCallers {
-    /// Nothing more is read until this one has room, or until then.
+    /// The caller whose room is awaited, and the end of that wait. Until then nothing more is read.
     awaited: Option<(Arc<dyn Caller>, Instant)>,
-    /// Those that were waited for in vain.
+    /// Callers for which that wait was in vain.
     given_up: Vec<Weak<dyn Caller>>,
 }
 
 impl SlowCallers {
-    /// A large response has come for a caller that no other host waits behind.
+    /// Waits for the caller of a large response, behind which no other host waits.
     fn wait_for(&mut self, caller: &Arc<dyn Caller>, now: Instant) {
         let is_ready = caller.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready();
         let is_same = |slow: &Weak<dyn Caller>| std::ptr::addr_eq(slow.as_ptr(), Arc::as_ptr(caller));
@@ -72,7 +72,7 @@ impl SlowCallers {
         }
     }
 
-    /// Another host uses the server, and need not wait.
+    /// Ends the wait if another host uses the server, because that host must not wait.
     pub(super) fn called(&mut self, caller: &dyn Caller) {
         self.awaited.take_if(|(slow, _)| !slow.is_same_host(caller));
     }
@@ -89,7 +89,7 @@ impl SlowCallers {
 pub(super) enum Current {
     #[default]
     Down,
-    /// Other instances of this server run, and one of them may give way.
+    /// Other instances of this server are running, and one of them may give way.
     AwaitingSlot(Pin<Box<dyn Future<Output = Result<Slot, CallError>> + Send>>),
     /// Other servers start first.
     Queued(Turn, Option<Slot>),
@@ -100,7 +100,7 @@ pub(super) enum Current {
 /// A server that is being opened.
 pub(super) struct Opening {
     pub(super) start: Pin<Box<dyn Future<Output = Result<start::Started, start::StartError>> + Send>>,
-    /// Tells that the start is slow.
+    /// Receives a failure when the start is slow.
     pub(super) slow: mpsc::UnboundedReceiver<Failure>,
 }
 
@@ -127,7 +127,7 @@ impl Links {
         }
     }
 
-    /// The start is over, well or not: its slot is free.
+    /// Notes that the start is over, successful or not; this frees its slot.
     pub(super) fn start_ended(&mut self) {
         (self.watch, self.slow) = (None, None);
     }
@@ -153,7 +153,7 @@ impl Links {
         self.trim_at = Some(now + TRIM_AFTER);
     }
 
-    /// Releases unused buffers if that is due; a busy server keeps them.
+    /// Releases unused buffers if they are due. A busy server keeps them.
     pub(super) fn trim(&mut self, now: Instant, busy: bool) {
         if self.trim_at.is_none_or(|at| now < at) {
             return;
@@ -214,7 +214,7 @@ pub(super) async fn next_retired(links: &mut [Link]) -> (usize, Option<LinkEvent
 }
 
 impl Actor {
-    /// A response has come; its caller may be slower than the server.
+    /// Handles a response whose caller may be slower than the server.
     pub(super) fn responded(&mut self, length: usize, caller: &Arc<dyn Caller>) {
         self.links.trim_later(self.now);
         let waits = |other: &Waiting| matches!(other, Waiting::Host(host) if !host.is_same_host(&**caller));
@@ -223,8 +223,8 @@ impl Actor {
         }
     }
 
-    /// Keeps a link for the calls that may still be answered over it, if there are any: a server forgets a
-    /// session sooner than the calls that it is working on.
+    /// Keeps a link if calls may still be answered over it: a server forgets a session sooner than the calls
+    /// that it is working on. `Err` returns the link.
     pub(super) fn retire(&mut self, mut link: Link) -> Result<Failure, Link> {
         let mut in_flight = link.in_flight();
         in_flight.retain(|ticket| matches!(self.pending.get(*ticket), Some(Waiting::Host(_))));
@@ -236,7 +236,7 @@ impl Actor {
         Ok(failure)
     }
 
-    /// The requests that a retired link did not send go to the current one.
+    /// Moves the requests that a retired link did not send to the current one.
     pub(super) fn reclaim_unsent(&mut self, index: usize) {
         let link = &mut self.links.retired[index];
         let unsent = link.take_unsent();
@@ -255,7 +255,7 @@ impl Actor {
         }
     }
 
-    /// Ends a request that waits for a login, over whichever link it was sent.
+    /// Ends a request that waits for a login, whichever link it was sent over.
     pub(super) fn abandon_request(&mut self, ticket: Ticket) {
         let Links { current, retired, .. } = &mut self.links;
         let up = if let Current::Up(link) = current { Some(link) } else { None };
@@ -264,7 +264,7 @@ impl Actor {
         }
     }
 
-    /// Tells the server that no answer is needed, over whichever link it got the request.
+    /// Tells the server that no answer is needed, over the link that carried the request.
     pub(super) fn cancel_request(&mut self, ticket: Ticket, notification: &Bytes) {
         let Links { current, retired, .. } = &mut self.links;
         let up = if let Current::Up(link) = current { Some(link) } else { None };

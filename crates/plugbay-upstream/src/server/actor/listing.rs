@@ -22,13 +22,13 @@ use super::{
 };
 use crate::process::text::error_text;
 
-/// How long a server may take for a page of its skills. Its tools must not wait for them.
+/// Timeout for a page of skills. The tools must not wait for them.
 const SKILLS_PATIENCE: Duration = Duration::from_secs(5);
-/// A page of lists with more bytes than this is read in another thread: it may have a tool in every 30 bytes, and each takes a
-/// microsecond.
+/// A page with more bytes than this is read in another thread: it may have a tool in every 30 bytes, and each
+/// takes a microsecond.
 const LONG: usize = 128 << 10;
 
-/// A page that was read, or why there is none.
+/// A page that was read, or the reason why there is none.
 pub(super) enum PageRead {
     Step(Step),
     /// The server answered with this error.
@@ -36,7 +36,7 @@ pub(super) enum PageRead {
 }
 
 impl PageRead {
-    /// `None`: the answer says nothing.
+    /// Reads a page; `None` if the message has no content.
     fn of(listing: Listing, message: &Bytes, head: &Head) -> Option<Self> {
         let payload = head.payload.as_ref()?;
         Some(match head.kind {
@@ -46,7 +46,7 @@ impl PageRead {
     }
 }
 
-/// So many definitions with hidden characters are named in the log.
+/// How many definitions with hidden characters the log names.
 const MOST_TOLD: usize = 20;
 
 impl Actor {
@@ -61,7 +61,8 @@ impl Actor {
         self.continue_listing(Listing::begin(self.opened.capabilities, rules));
     }
 
-    /// What the lists are made for: a legacy server was told when it was opened, a modern one is told in each request.
+    /// The declaration that the lists are for. A legacy server gets it at its opening, a modern one in each
+    /// request.
     fn told(&self) -> Declaration {
         match self.opened.era {
             Some(Era::Modern) => self.context.host_registry.declaration(),
@@ -69,7 +70,7 @@ impl Actor {
         }
     }
 
-    /// Hosts have more capabilities than a modern server was told when it last listed.
+    /// Lists again if hosts have more capabilities than a modern server was told at its last listing.
     pub(super) fn list_for_more(&mut self) {
         let Declaration { capabilities, extensions } = &self.listing.terms.told;
         let is_open = self.opened.era == Some(Era::Modern) && self.listing.schedule.has_listed();
@@ -78,7 +79,7 @@ impl Actor {
         }
     }
 
-    /// Lists at once, unless there were many changes lately.
+    /// Lists at once, unless there were many changes recently.
     pub(super) fn lists_changed(&mut self) {
         if self.is_listing() {
             self.listing.schedule.repeat();
@@ -89,8 +90,8 @@ impl Actor {
         }
     }
 
-    /// `notifications/tools/list_changed` and the like. The answers of the calls in flight wait until hosts know the new
-    /// lists; `during`: the call on whose stream it came.
+    /// Handles `notifications/tools/list_changed` and the like. Answers of calls in flight wait until hosts
+    /// know the new lists. `during` is the call on whose stream it came.
     pub(super) fn list_change_notified(&mut self, during: Option<Ticket>) {
         let concerns = |ticket: Ticket| during.is_none_or(|during| during == ticket);
         for (ticket, waiting) in self.pending.entries().filter(|(ticket, _)| concerns(*ticket)) {
@@ -116,7 +117,7 @@ impl Actor {
             request::modern_meta_for(capabilities, extensions, None, false)
         });
         link.request(ticket, request::write(ticket, listing.method(), &listing.params(meta.as_deref())));
-        // The first listing is a part of the start, which is watched.
+        // The first listing belongs to the start, which is watched.
         let patience = match listing.item_kind() {
             Some(ItemKind::Skill) => SKILLS_PATIENCE.min(self.spec.timeouts.start),
             _ if self.links.watch.is_some() => Duration::MAX,
@@ -132,7 +133,7 @@ impl Actor {
         if listing.bytes() + message.len() <= LONG {
             return self.take_page(PageRead::of(listing, &message, &head));
         }
-        // If the server is gone when the page has been read, nobody waits for it any more.
+        // If the server is gone when the page has been read, nobody waits for it.
         self.pending.register_for_ever(ticket, Waiting::Page);
         self.listing.reading.spawn_blocking(move || (ticket, PageRead::of(listing, &message, &head)));
     }
@@ -144,7 +145,7 @@ impl Actor {
         }
     }
 
-    /// The thread that read a page has panicked. Only one page is read at a time.
+    /// Handles a panic in the thread that read a page. Only one page is read at a time.
     pub(super) fn page_lost(&mut self) {
         let is_page = |(ticket, waiting)| matches!(waiting, &Waiting::Page).then_some(ticket);
         let lost = self.pending.entries().find_map(is_page);
@@ -167,7 +168,7 @@ impl Actor {
         }
     }
 
-    /// A page has not come. A server that does not list its skills is still of use.
+    /// Handles a page that has not come. A server that does not list its skills is still usable.
     pub(super) fn page_failed(&mut self, listing: Listing, what: String) {
         if listing.item_kind() != Some(ItemKind::Skill) {
             return self.list_failed(what);
@@ -176,7 +177,7 @@ impl Actor {
         self.continue_listing(listing.next_item_kind());
     }
 
-    /// A server that has listed its tools before keeps them; any other is of no use.
+    /// Handles a failed listing. A server that has listed before keeps its tools; any other is unusable.
     pub(super) fn list_failed(&mut self, what: String) {
         self.listing.change_listed = None;
         if self.listing.schedule.has_listed() {

@@ -1,4 +1,5 @@
-//! A server that needs a login: its calls wait while the user logs in, and it comes back with other credentials.
+//! A server that needs a login: its calls wait while the user logs in, and it continues with the new
+//! credentials.
 
 use std::{
     future::poll_fn,
@@ -28,26 +29,26 @@ use super::{
 };
 use crate::link::Link;
 
-/// The pause after credentials that were of no use either, doubled with each.
+/// The pause after credentials that did not help either; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// What the actor knows of the login at its server.
+/// The actor's knowledge of the login at its server.
 #[derive(Default)]
 pub(super) struct LoginState {
     calls: Logins,
-    /// Why a server that is up needs a login, until it has answered again.
+    /// The reason why a running server needs a login, until it has answered again.
     needed: Option<Arc<Failure>>,
     /// How often the credentials have changed since the server last answered.
     fruitless: u32,
     changed: Option<Later<'static, ()>>,
     beginning: Option<Later<'static, Result<LoginOffer, Arc<Failure>>>>,
-    /// Ends when the login that hosts were asked for has failed.
+    /// Ends when the login that hosts were asked for fails.
     failing: Option<Later<'static, Arc<Failure>>>,
 }
 
 impl LoginState {
-    /// Waits for other credentials, and for a login to begin. Dropping the future loses nothing.
+    /// Waits for new credentials, and for a login to begin. Dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Event {
         poll_fn(|context| self.poll(context)).await
     }
@@ -74,12 +75,12 @@ impl LoginState {
         Poll::Pending
     }
 
-    /// Why a server that is up needs a login.
+    /// The reason why a running server needs a login.
     pub(super) fn needed(&self) -> Option<&Arc<Failure>> {
         self.needed.as_ref()
     }
 
-    /// The server has answered: it accepts the credentials.
+    /// Notes that the server has answered, so it accepts the credentials.
     pub(super) fn served(&mut self) {
         (self.needed, self.fruitless) = (None, 0);
     }
@@ -97,7 +98,7 @@ impl LoginState {
 }
 
 impl Actor {
-    /// A call for a server that needs a login. The user may have logged in a moment ago.
+    /// Handles a call for a server that needs a login. The user may have logged in a moment ago.
     pub(super) fn forward_after_login(&mut self, call: Call, failure: Arc<Failure>) {
         let can_wait = call.caller.can_log_in(call.ticket);
         let joins_others = can_wait && !self.login.calls.is_empty();
@@ -116,7 +117,8 @@ impl Actor {
         self.await_login(ticket, caller, failure);
     }
 
-    /// The server rejected a request over an open link, and only a login can help. The request waits in its task.
+    /// Handles a request that the server rejected over an open link, where only a login can help. It waits in
+    /// its task.
     pub(super) fn needs_login(&mut self, ticket: Ticket, failure: Arc<Failure>) {
         self.watch_credentials();
         self.login.needed = Some(Arc::clone(&failure));
@@ -134,13 +136,14 @@ impl Actor {
                 self.pending.complete(ticket);
                 self.listing_needs_login(&failure);
             }
-            // They are sent when the user has logged in.
+            // They are sent once the user has logged in.
             Some(Waiting::Page | Waiting::Subscription | Waiting::Nobody) => {}
             None => self.abandon_request(ticket),
         }
     }
 
-    /// A server that has listed its tools before keeps them, and lists again after the login.
+    /// Handles a listing that needs a login. A server that has listed before keeps its tools, and lists again
+    /// after the login.
     fn listing_needs_login(&mut self, failure: &Failure) {
         let server = &self.spec.name;
         if self.listing.schedule.has_listed() {
@@ -151,7 +154,7 @@ impl Actor {
         self.fail(failure.clone(), unsent);
     }
 
-    /// The server cannot be started without a login. Calls wait for it if their hosts can help.
+    /// Handles a server that cannot start without a login. Calls wait for it if their hosts can help.
     pub(super) fn start_needs_login(&mut self, failure: &Arc<Failure>, unsent: Vec<Unsent>) {
         self.watch_credentials();
         let error = CallError::down(self.spec.name.clone(), Arc::clone(failure));
@@ -172,7 +175,7 @@ impl Actor {
         }
     }
 
-    /// Keeps a call until there are other credentials. Its time does not run meanwhile.
+    /// Keeps a call until there are new credentials. Its timeout does not run meanwhile.
     fn await_login(&mut self, ticket: Ticket, caller: Arc<dyn Caller>, failure: Arc<Failure>) {
         if self.login.calls.contains(ticket) {
             return;
@@ -183,7 +186,7 @@ impl Actor {
         self.begin_login();
     }
 
-    /// Begins a login if there are hosts to be asked; the next ones join it.
+    /// Begins a login if there are hosts to ask; hosts that come later join it.
     fn begin_login(&mut self) {
         let Some(credentials) = &self.context.credentials else { return };
         if self.login.beginning.is_none() && !self.login.calls.unasked().is_empty() {
@@ -210,7 +213,7 @@ impl Actor {
         }
     }
 
-    /// The user has denied it, or it took too long: nothing is left to wait for.
+    /// Handles a login that the user denied, or that took too long: nothing is left to wait for.
     pub(super) fn login_failed(&mut self, failure: &Arc<Failure>) {
         let (calls, asked) = self.login.calls.drain();
         for host in asked.iter().filter(|host| !host.accepted) {
@@ -221,7 +224,7 @@ impl Actor {
         }
     }
 
-    /// Asks the host of a call to open the page of the login, as if the server had asked.
+    /// Asks the host of a call to open the login page, as if the server had asked.
     fn ask_for_login(&mut self, call: &WaitingCall, offer: &LoginOffer) -> Result<(), ServerRequestError> {
         let number = self.context.tickets.next();
         let LoginOffer { url, id, message } = offer;
@@ -236,7 +239,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Whether it is the answer of a host that was asked to log in.
+    /// Takes the answer of a host that was asked to log in. Returns whether it is one.
     pub(super) fn login_replied(&mut self, number: Ticket, reply: &Reply) -> bool {
         if !self.login.calls.is_asked(number) {
             return false;
@@ -251,7 +254,7 @@ impl Actor {
         true
     }
 
-    /// There are other credentials: everything that has waited for them goes on.
+    /// Continues everything that has waited for new credentials.
     pub(super) fn credentials_changed(&mut self) {
         self.login.fruitless += 1;
         self.login.needed = None;
@@ -265,7 +268,7 @@ impl Actor {
         }
     }
 
-    /// The calls that have waited go on, and the hosts need not answer any more.
+    /// Continues the calls that have waited; the hosts' answers are no longer needed.
     pub(super) fn end_logins(&mut self) {
         if self.login.calls.is_empty() {
             return;
@@ -291,12 +294,13 @@ impl Actor {
         }
     }
 
-    /// Why a call waits for a login, if it does.
+    /// The reason why a call waits for a login, if it does.
     pub(super) fn login_of(&self, ticket: Ticket) -> Option<Arc<Failure>> {
         self.login.calls.get(ticket).map(|call| Arc::clone(&call.failure))
     }
 
-    /// Forgets the calls that have ended. If one of them carried the request to its host, another carries it anew.
+    /// Forgets calls that have ended. If one of them carried the request to its host, another call carries it
+    /// now.
     pub(super) fn end_orphaned_logins(&mut self) {
         if self.login.calls.is_empty() {
             return;
@@ -314,7 +318,7 @@ impl Actor {
         }
     }
 
-    /// Ends a call that has waited for a login, wherever it has.
+    /// Ends a call that waits for a login, wherever it waits.
     fn fail_waiting(&mut self, ticket: Ticket, caller: &dyn Caller, failure: Arc<Failure>) {
         self.queue.cancel(ticket);
         if self.pending.complete(ticket).is_some() {
@@ -324,8 +328,8 @@ impl Actor {
         caller.answered(ticket, Answer::Failed(error));
     }
 
-    /// Waits for other credentials than those that were rejected last. A pause prevents a storm if those that come are
-    /// of no use.
+    /// Waits for other credentials than those that were last rejected. A pause prevents a storm of requests
+    /// if the new ones do not help.
     fn watch_credentials(&mut self) {
         let Some(credentials) = &self.context.credentials else { return };
         let (changed, pause) = (credentials.changed(), self.login.pause());
@@ -349,7 +353,7 @@ fn read_request(message: &Bytes) -> Option<(Head, Span)> {
     Some((head, method))
 }
 
-/// Whether the user has agreed to open the page. Anything else means that nobody logs in.
+/// Whether the user has agreed to open the page. With any other answer nobody logs in.
 fn is_accepted(reply: &Reply) -> bool {
     let (message, result) = match reply {
         Reply::Response { message, head } if matches!(head.kind, Kind::Result { .. }) => {

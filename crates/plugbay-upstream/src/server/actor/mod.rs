@@ -1,4 +1,4 @@
-//! The actor that owns one server: a closed loop over everything that can happen to it.
+//! The actor that owns one server: a closed loop over all its events.
 //!
 //! Its state is in [`super::state`] and [`links`]; the other files hold the methods for the events.
 
@@ -53,25 +53,27 @@ use super::{
 };
 use crate::{link::LinkEvent, slots::Slot, spec::ServerSpec};
 
-/// A remote is tried again at least this often: an attempt is one connection, and it shall be of use again soon.
+/// Longest pause before a remote is tried again. An attempt is just one connection, and the remote should
+/// soon be usable.
 const REMOTE_RETRY: Duration = Duration::from_secs(3);
-/// How often the timer fires at least while requests have a deadline: a time in which the process did not run is noticed.
+/// Longest interval of the timer while requests have a deadline. It shows a time in which the process did not
+/// run.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a call waits for a remote that was away: its user shall hear of it within 2 s.
+/// How long a call waits for a remote that was away: its user should get the error within 2 s.
 const REMOTE_OPENING: Duration = Duration::from_millis(1800);
 
 pub(super) struct Actor {
     spec: Arc<ServerSpec>,
     context: ServerContext,
     handles: HandleSide,
-    /// When the event came that is being handled.
+    /// The time of the event that is being handled.
     now: Instant,
     timer: Timer,
 
     lifecycle: Lifecycle,
     login: LoginState,
     links: Links,
-    /// How to speak to the server: remembered, or learnt when it was last opened.
+    /// The dialect of the server: remembered, or learnt at the last opening.
     speech: Speech,
     opened: Opened,
     queue: StartQueue,
@@ -83,66 +85,66 @@ pub(super) struct Actor {
     subscriptions: Subscriptions,
 }
 
-/// When the server is asked for its lists, and for whom.
+/// The state of the server's lists: when they are requested, and for which hosts.
 #[derive(Default)]
 struct ListingState {
     schedule: ListSchedule,
-    /// What the listing under way, or else the last one, is made for.
+    /// The terms of the listing in progress, or else of the last one.
     terms: ListTerms,
-    /// Hosts have sent requests to this process.
+    /// Whether hosts have sent requests to this process.
     is_touched: bool,
-    /// A change that the listing under way will show, and one that the next will.
+    /// The change that the listing in progress will show, and the one that the next will show.
     change_listed: Option<Arc<ListChange>>,
     change_noted: Option<Arc<ListChange>>,
-    /// The hidden characters that the log has told of.
+    /// The hidden characters that were logged.
     hidden: Option<Arc<HiddenText>>,
-    /// Long pages that are being read.
+    /// Long pages that are being read in another thread.
     reading: JoinSet<(Ticket, Option<PageRead>)>,
 }
 
-/// The other ends of what handles of the server have.
+/// The actor's side of its handles.
 struct HandleSide {
     inbox: mpsc::UnboundedReceiver<Command>,
     status: watch::Sender<Status>,
 }
 
-/// Who waits for a response.
+/// The recipient of a response.
 enum Waiting {
     Host(Arc<dyn Caller>),
     Listing(Listing),
-    /// The page came, and is being read in another thread.
+    /// The page has come, and is being read in another thread.
     Page,
     /// `subscriptions/listen`, which a modern server answers only when it ends the subscription.
     Subscription,
-    /// The response changes nothing.
+    /// Nobody needs the response.
     Nobody,
 }
 
-/// Everything that can happen to a server.
+/// An event of a server.
 enum Event {
     Command(Option<Command>),
-    /// An instance of the server may run, or none can.
+    /// An instance of the server may run, or there is no slot.
     Slot(Result<Slot, CallError>),
     /// The server may start now.
     Turn,
-    /// The start goes on after its time-out.
+    /// The start exceeds its timeout but goes on.
     Slow(Failure),
     Opened(Result<Started, StartError>),
     Link(LinkEvent),
     Closed,
-    /// The retired link at this index has an event; `None`: it has unsent requests, or is done.
+    /// The retired link at this index has an event. `None`: it has unsent requests, or is done.
     Retired(usize, Option<LinkEvent>),
     /// A long page was read.
     Page(Ticket, Option<PageRead>),
     /// A long page could not be read.
     PageLost,
-    /// There are other credentials than those that needed a login.
+    /// There are other credentials than the ones that needed a login.
     CredentialsChanged,
-    /// The user can be told where to log in.
+    /// A login has begun, and the user can be told where to log in.
     LoginBegun(Result<LoginOffer, Arc<Failure>>),
     /// The login that hosts were asked for has failed.
     LoginFailed(Arc<Failure>),
-    /// Something may be due. `gap`: for so long the process did not run.
+    /// Something may be due. `gap` is the time in which the process did not run.
     Tick {
         gap: Option<Duration>,
     },
@@ -156,13 +158,13 @@ impl Actor {
         inbox: mpsc::UnboundedReceiver<Command>,
         status: watch::Sender<Status>,
     ) -> Self {
-        // Nobody may come back to the instance of a session: it is started again only for a call.
+        // The instance of a session may never be used again, so it is restarted only for a call.
         let comes_back = context.slots.is_none() || spec.is_remote();
         let mut patience = Patience { idle: spec.timeouts.idle, comes_back, ..Patience::default() };
         if spec.is_remote() {
             patience.last_retry = REMOTE_RETRY;
         }
-        // Any number will do that differs from server to server.
+        // Any number that differs between servers will do.
         let seed =
             spec.name.as_str().bytes().fold(17u64, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
         Self {
@@ -205,8 +207,8 @@ impl Actor {
         self.arm_timer();
         let Links { current, retired, slow_callers, .. } = &mut self.links;
         tokio::select! {
-            // Commands first: all that wait go out in one write. The server last: one that never stops
-            // sending must not stop the clock.
+            // Commands come first: all that wait go out in one write. The server comes last: one that never
+            // stops sending must not stop the clock.
             biased;
             command = self.handles.inbox.recv() => Event::Command(command),
             late = self.timer.fired() => Event::Tick { gap: gap(late, self.now) },
@@ -241,7 +243,7 @@ impl Actor {
         }
     }
 
-    /// What any event may have made necessary.
+    /// Does what any event may have made necessary.
     fn after_event(&mut self) {
         self.end_orphaned_requests();
         self.end_orphaned_logins();
@@ -268,8 +270,8 @@ impl Actor {
     }
 }
 
-/// The time in which the process did not run, if the timer fired late and the last event came at `before`. The process
-/// may have stopped well before the timer was due.
+/// The time in which the process did not run, if the timer fired late and the previous event came at
+/// `before`. The process may have stopped well before the timer was due.
 fn gap(late: Duration, before: Instant) -> Option<Duration> {
     let since = clock::now().saturating_duration_since(before);
     (late > GAP).then(|| since.min(late + HEARTBEAT))

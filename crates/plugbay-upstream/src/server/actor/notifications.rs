@@ -1,4 +1,4 @@
-//! Notifications of a server and where they go; subscriptions that make a server send them.
+//! Notifications of a server and their recipients, and the subscriptions that make a server send them.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -23,17 +23,17 @@ use super::{
 use crate::http::TransportError;
 
 impl Actor {
-    /// `notifications/message`
+    /// Handles `notifications/message`.
     pub(super) fn log_message(&mut self, message: Bytes, params: Option<&Span>, during: Option<Ticket>) {
         let level = params.and_then(|params| Members::find(&message, params, "level"));
         let level = level.and_then(|span| Level::parse(&string_value(&message[span])?));
         self.notify_hosts(message, Topic::Log(level), during);
     }
 
-    /// Forwards a notification that names nothing a host subscribes to. It goes to the call on whose stream
-    /// it came, else to the latest call in flight. Without a call, a log message goes to all hosts if they are of
-    /// one session, and an unknown notification to the only host. If the call has ended, or the process has had
-    /// calls of several hosts, nobody gets it.
+    /// Forwards a notification that no host can subscribe to. It goes to the call on whose stream it came,
+    /// else to the latest call in flight. Without a call, a log message goes to all hosts if they belong to
+    /// one session, and an unknown notification to the only host. If the call has ended, or the process has
+    /// had calls of several hosts, nobody gets it.
     pub(super) fn notify_hosts(&mut self, message: Bytes, topic: Topic, during: Option<Ticket>) {
         let recipient = match during {
             None => match self.in_flight() {
@@ -57,7 +57,7 @@ impl Actor {
         }
     }
 
-    /// `notifications/resources/updated`
+    /// Handles `notifications/resources/updated`.
     pub(super) fn resource_updated(&mut self, message: Bytes, params: Option<Span>) {
         let Some(params) = params else { return };
         let Some(uri) = Members::find(&message, &params, "uri") else { return };
@@ -66,8 +66,8 @@ impl Actor {
         self.context.host_registry.each(|host| host.notified(None, &notification));
     }
 
-    /// The status of a task. A legacy server's goes to the task's host alone; a modern server sends it to
-    /// those that subscribed.
+    /// Forwards the status of a task. From a legacy server it goes only to the task's host, from a modern
+    /// server to its subscribers.
     pub(super) fn task_status(&mut self, message: Bytes, params: Option<Span>) {
         let Some(params) = params else { return };
         let Some(task) = Task::read(&message, &params) else { return };
@@ -92,7 +92,7 @@ impl Actor {
             Added::TooMany => return tracing::warn!(server = %self.spec.name, "too many subscriptions"),
         }
         match self.lifecycle.wanted(self.now) {
-            // Subscriptions often come in groups: one request will do.
+            // Subscriptions often come in groups, and one request is enough for them.
             Admission::Ready if self.opened.era == Some(Era::Modern) => {
                 self.subscriptions.listen_at(self.now);
             }
@@ -109,7 +109,7 @@ impl Actor {
         }
     }
 
-    /// One subscriber leaves; the server is told when it was the last.
+    /// Removes a subscriber; after the last one the server is notified.
     pub(super) fn unsubscribe(&mut self, target: &SubscriptionTarget) {
         if !self.subscriptions.remove(target) {
             return;
@@ -127,7 +127,7 @@ impl Actor {
         }
     }
 
-    /// A server that has just been opened knows no subscription of its predecessor.
+    /// Repeats all subscriptions, because a server that has just been opened knows none.
     pub(super) fn subscribe_all(&mut self) {
         self.set_level(self.context.host_registry.log_level());
         if self.opened.era != Some(Era::Modern) {
@@ -137,7 +137,7 @@ impl Actor {
         }
     }
 
-    /// Sends `subscriptions/listen` for everything that is subscribed to now. True: it replaces one that was open.
+    /// Sends `subscriptions/listen` with all current subscriptions. True if it replaces an open one.
     pub(super) fn listen(&mut self) -> bool {
         let Some(link) = self.links.up_mut() else { return false };
         let ticket = self.context.tickets.next();
@@ -161,21 +161,21 @@ impl Actor {
         }
     }
 
-    /// The server has answered `subscriptions/listen`: the subscription is over, or was refused.
+    /// Handles the answer to `subscriptions/listen`: the subscription has ended, or was refused.
     pub(super) fn subscription_ended(&mut self, head: &Head) {
         if matches!(head.kind, Kind::Result { .. }) && self.subscriptions.ended(self.now) {
             self.listen_again();
         }
     }
 
-    /// The connection of the subscription broke; a server that refuses it is not asked again.
+    /// Handles a broken subscription connection. A server that refuses it is not asked again.
     pub(super) fn subscription_lost(&mut self, error: &TransportError) {
         if !matches!(error, TransportError::Status { code: 400..=499, .. }) {
             self.subscriptions.lost(self.now);
         }
     }
 
-    /// The lists may have changed while there was no subscription.
+    /// Subscribes again, and lists: the lists may have changed while there was no subscription.
     fn listen_again(&mut self) {
         if self.listen() {
             self.listing.schedule.put_off(self.now); // hardly likely: nothing has to wait for it
@@ -186,21 +186,21 @@ impl Actor {
 
     fn set_level(&mut self, level: Option<Level>) {
         self.subscriptions.set_level(level);
-        // A request to a modern server names the level itself.
+        // For a modern server each request names the level itself.
         let Some(level) = level.filter(|_| self.opened.capabilities.logging) else { return };
         if self.opened.era == Some(Era::Legacy) {
             self.send_own_request("logging/setLevel", &format!(r#"{{"level":"{}"}}"#, level.word()));
         }
     }
 
-    /// A legacy server is asked for each resource by itself.
+    /// Sends a request about one resource, as legacy servers need it.
     fn send_about(&mut self, method: &str, target: &SubscriptionTarget) {
         if let (SubscriptionTarget::Resource(uri), true) = (target, self.opened.capabilities.subscribe) {
             self.send_own_request(method, &format!(r#"{{"uri":{}}}"#, String::from_utf8_lossy(uri)));
         }
     }
 
-    /// Sends a request whose response changes nothing.
+    /// Sends a request whose response is ignored.
     fn send_own_request(&mut self, method: &str, params: &str) {
         let Some(link) = self.links.up_mut() else { return };
         let ticket = self.context.tickets.next();

@@ -1,4 +1,4 @@
-//! Requests of a server to hosts: which host answers, and how its response gets back.
+//! Requests of a server to hosts: which host answers, and how the response gets back.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use super::{
 };
 
 impl Actor {
-    /// A request of the server; `during`: the call on whose stream it came.
+    /// Handles a request of the server. `during` is the call on whose stream it came.
     pub(super) fn server_request(&mut self, message: Bytes, head: Head, during: Option<Ticket>) {
         let Kind::Request { id, method } = head.kind.clone() else { return };
-        // A modern server may ask in its results only.
+        // A modern server may send requests only in its results.
         if &message[method.clone()] == b"ping" || self.opened.era == Some(Era::Modern) {
             return self.send_to_server(reject(&message, &id, &method), RESPONSE_BACKLOG_LIMIT);
         }
@@ -59,9 +59,9 @@ impl Actor {
         self.offer(id, ServerRequest { number, server, calls, message, head, method }, recipients)
     }
 
-    /// The hosts that may answer: the one whose call this is about; if the server does not say, the host of
-    /// the calls in flight; without calls, the only host. Nobody answers for a call that has ended, and nobody
-    /// answers without a call if the process has served several hosts.
+    /// The hosts that may answer: the host of the call that this belongs to. If the server names no call, the
+    /// host of the calls in flight; without calls, the only host. Nobody answers for a call that has ended,
+    /// or without a call if the process has served several hosts.
     fn candidates(&self, during: Option<Ticket>) -> Result<Vec<Recipient>, ServerRequestError> {
         let recipients = match during {
             Some(ticket) if !self.pending.contains(ticket) => return Err(ServerRequestError::NoHost),
@@ -74,7 +74,7 @@ impl Actor {
         Ok(recipients)
     }
 
-    /// The host of this task; the only host, if the task is unknown.
+    /// The host of this task. If the task is unknown, the only host.
     fn recipient_for_task(&self, id: &str) -> Option<Recipient> {
         if self.tasks.contains(id) { self.tasks.recipient(id) } else { self.only_host() }
     }
@@ -85,14 +85,14 @@ impl Actor {
         only.map(|caller| Recipient { caller, call: None })
     }
 
-    /// Notes that the process works for this host. The instance of a session works for no other.
+    /// Notes that the process works for this host. The instance of a session works for no other host.
     pub(super) fn note_host(&mut self, caller: &Arc<dyn Caller>) {
         if self.context.slots.is_none() {
             self.server_requests.known_hosts.called(caller);
         }
     }
 
-    /// A new process knows only of the calls that it inherits.
+    /// Forgets the hosts: a new process knows only the calls that it inherits.
     pub(super) fn forget_hosts(&mut self) {
         self.server_requests.known_hosts = KnownHosts::default();
         let calls: Vec<Ticket> = self.pending.tickets().collect();
@@ -109,8 +109,8 @@ impl Actor {
         calls.iter().filter_map(recipient).collect()
     }
 
-    /// The calls that a message of the server may be about when it does not say, oldest first. If the process has
-    /// had calls of several hosts none of them may see it: it may be about one that has ended.
+    /// The calls that a message without a call may belong to, oldest first. If the process has had calls of
+    /// several hosts, none may see the message: it may belong to a call that has ended.
     pub(super) fn in_flight(&self) -> Result<Vec<Recipient>, ServerRequestError> {
         if self.server_requests.known_hosts.are_several() {
             return Err(ServerRequestError::Ambiguous);
@@ -122,7 +122,7 @@ impl Actor {
         of_one_host.then_some(recipients).ok_or(ServerRequestError::Ambiguous)
     }
 
-    /// Forwards the request over the latest call whose caller takes it.
+    /// Forwards the request over the latest call whose caller accepts it.
     fn offer(
         &mut self,
         id: Bytes,
@@ -152,12 +152,12 @@ impl Actor {
         self.server_requests.insert(request);
     }
 
-    /// A host has answered, or will not do so over the call that carried the request.
+    /// Handles a host's answer, or its refusal to answer over the call that carried the request.
     pub(super) fn replied(&mut self, number: Ticket, reply: Reply) {
         if self.login_replied(number, &reply) {
             return;
         }
-        // Otherwise the server request was withdrawn, or its server is gone.
+        // `None`: the server request was withdrawn, or its server is gone.
         let Some(request) = self.server_requests.remove(number) else { return };
         self.release(&request.server_request);
         let response = match reply {
@@ -183,7 +183,7 @@ impl Actor {
         }
     }
 
-    /// `notifications/cancelled` of the server.
+    /// Handles `notifications/cancelled` from the server.
     pub(super) fn cancelled_by_server(&mut self, message: &Bytes, params: Option<&Span>) {
         let Some(id) = params.and_then(|params| Members::find(message, params, "requestId")) else { return };
         for request in self.server_requests.cancelled(&message[id.clone()]) {
@@ -192,12 +192,12 @@ impl Actor {
         }
     }
 
-    /// The call is about to be answered: requests that were about it alone need no answer.
+    /// Ends the server requests of a call that is about to be answered, if they belong to it alone.
     pub(super) fn end_requests_of(&mut self, ticket: Ticket) {
         self.end_requests(Some(ticket));
     }
 
-    /// The same for calls that ended in any other way.
+    /// The same for calls that ended in another way.
     pub(super) fn end_orphaned_requests(&mut self) {
         self.end_requests(None);
     }
@@ -213,14 +213,14 @@ impl Actor {
         }
     }
 
-    /// The server is gone and needs no answers.
+    /// Withdraws all server requests: the server is gone, and needs no answers.
     pub(super) fn withdraw_all_requests(&mut self) {
         for request in self.server_requests.drain() {
             request.withdraw(write::cancellation("the server has gone"));
         }
     }
 
-    /// `notifications/elicitation/complete` goes to the host that opened the URL, and to no other.
+    /// Forwards `notifications/elicitation/complete` only to the host that opened the URL.
     pub(super) fn url_elicitation_completed(&mut self, message: Bytes, params: Option<&Span>) {
         let Some(id) = elicitation_id(&message, params) else { return };
         if let Some(host) = self.server_requests.url_elicitation_completed(&id) {

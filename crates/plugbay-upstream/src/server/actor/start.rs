@@ -1,4 +1,4 @@
-//! From a spec to a server that is open.
+//! From a spec to an open server.
 
 use std::sync::Arc;
 
@@ -30,21 +30,21 @@ pub(super) struct Started {
     pub(super) link: Link,
     pub(super) opened: Opened,
     pub(super) dialect: Dialect,
-    /// Goes on until the first complete list.
+    /// Watches the start until the first complete list.
     pub(super) watch: Watch,
     pub(super) slot: Option<Slot>,
 }
 
-/// Why a start failed, and what that tells about the framing.
+/// The reason why a start failed, and what it shows about the framing.
 pub(super) struct StartError {
     pub(super) failure: Failure,
     pub(super) end: AttemptEnd,
 }
 
-/// A start that is to begin: its dialect, its turn, its slot, and who hears that it is slow.
+/// A start that is about to begin: its dialect, its turn, its slot, and the receiver of a slow start.
 pub(super) struct Plan {
     pub(super) dialect: Dialect,
-    /// The framing is only tried out.
+    /// Whether the framing is only a guess.
     pub(super) guesses_framing: bool,
     pub(super) watch: Watch,
     pub(super) slot: Option<Slot>,
@@ -57,7 +57,7 @@ impl From<Failure> for StartError {
     }
 }
 
-/// Connects to a server and opens it, for as long as the start is worth waiting for.
+/// Connects to a server and opens it. Ends when the start is no longer worth waiting for.
 pub(super) async fn start(
     spec: Arc<ServerSpec>,
     context: ServerContext,
@@ -89,11 +89,11 @@ struct Attempt {
     spec: Arc<ServerSpec>,
     dialect: Dialect,
     guesses_framing: bool,
-    /// The failure of the HTTP transport that was tried first, once the other one is.
+    /// The failure of the HTTP transport that was tried first, while another one is tried.
     first_failure: Option<Failure>,
 }
 
-/// The HTTP transport that is tried next.
+/// The HTTP transport to try next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Other {
     Streamable,
@@ -141,10 +141,10 @@ impl Attempt {
         Started { link, opened, dialect: self.dialect, watch, slot }
     }
 
-    /// Ok: another attempt is worth while, in the dialect that is set now.
+    /// Handles a failed attempt. `Ok`: another attempt is worthwhile, in the dialect that is now set.
     async fn failed(&mut self, link: Link, error: OpenError) -> Result<(), Failure> {
         match error {
-            // It does not survive `server/discover`: the next attempt sends `initialize`.
+            // It does not survive `server/discover`, so the next attempt sends `initialize`.
             OpenError::Closed { probing: true } => {
                 self.dialect.asked_in_vain = Some(today());
                 self.end(link);
@@ -152,7 +152,7 @@ impl Attempt {
             }
             OpenError::Closed { probing: false } => {
                 let failure = link.post_mortem("before it answered", self.spec.timeouts.shutdown).await;
-                // It may have left the older transport since it was last opened.
+                // It may have given up the older transport since its last opening.
                 if self.dialect.sse && failure.cause != Cause::NeedsLogin {
                     self.try_transport(Other::Streamable, failure)
                 } else {
@@ -175,7 +175,7 @@ impl Attempt {
                 let failure = error.failure_of(&self.spec);
                 match self.other_transport(&error) {
                     Some(other) => self.try_transport(other, failure),
-                    // A remote that has `/tools` but no `/mcp`: the first failure says nothing of the cause.
+                    // A remote that has `/tools` but no `/mcp`: the first failure does not show the cause.
                     None if self.dialect.plain_api => Err(failure),
                     None => Err(self.report(failure)),
                 }
@@ -217,7 +217,7 @@ impl Attempt {
         StartError { failure, end }
     }
 
-    /// Of two failures the first is reported: it is about the transport that was expected.
+    /// The failure to report: if there are two, the first, because it is about the expected transport.
     fn report(&mut self, failure: Failure) -> Failure {
         self.first_failure.take().unwrap_or(failure)
     }
@@ -227,19 +227,19 @@ impl Attempt {
     }
 }
 
-/// A start that is not over although its time is.
+/// The failure of a start that exceeds its timeout but goes on.
 pub(super) fn slow_start(spec: &ServerSpec, witness: &Witness) -> Failure {
     let what = format!("slow: still starting after {} s", spec.timeouts.start.as_secs_f32());
     with_remedy(spec, witness.failure(what))
 }
 
-/// A start that ended because the server did nothing.
+/// The failure of a start in which the server did nothing.
 fn out_of_time(spec: &ServerSpec, witness: &Witness) -> Failure {
     let what = format!("did not answer within {} s of its start", spec.timeouts.start.as_secs_f32());
     with_remedy(spec, witness.failure(what))
 }
 
-/// A start that went on until the hard end.
+/// The failure of a start that reached the hard limit.
 pub(super) fn too_long(spec: &ServerSpec, witness: &Witness, watch: &Watch) -> Failure {
     let what = format!("was still starting after {}, so plugbay ended it", watch.hard_end());
     with_remedy(spec, witness.failure(what))

@@ -11,7 +11,7 @@ use crate::{
     starts::{Starts, Turn, Vitals},
 };
 
-/// A start under way: how long it may take, and its slot.
+/// A start in progress: its time limits and its slot.
 pub(super) struct Watch {
     rule: StartWatch,
     vitals: Arc<dyn Vitals>,
@@ -19,10 +19,10 @@ pub(super) struct Watch {
     slot: Option<Turn>,
 }
 
-/// Something that a look has shown.
+/// A problem that a look has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Concern {
-    /// The time is over, but the start goes on.
+    /// The timeout has passed, but the start goes on.
     Slow,
     GiveUp(GiveUp),
 }
@@ -30,7 +30,7 @@ pub(super) enum Concern {
 impl Watch {
     pub(super) fn begin(spec: &ServerSpec, starts: &Starts, slot: Option<Turn>) -> Self {
         let vitals = Arc::clone(&starts.vitals);
-        // How busy the machine is shows between two looks.
+        // The first reading: how busy the machine is shows only between two readings.
         vitals.is_saturated();
         Self { rule: StartWatch::new(spec.timeouts.start, clock::now()), vitals, slot }
     }
@@ -39,12 +39,12 @@ impl Watch {
         self.rule.next_look()
     }
 
-    /// The server has sent something that it was asked for.
+    /// Notes that the server has sent something that it was asked for.
     pub(super) fn progressed(&mut self) {
         self.rule.progressed(clock::now());
     }
 
-    /// Looks at the server's process; a server without one shows no progress here.
+    /// Looks at the server's process. A server without one shows no progress here.
     pub(super) fn look(&mut self, pid: Option<i32>) -> Option<Concern> {
         let cpu = pid.map_or_else(|| self.vitals.cpu_without_process(), |pid| self.vitals.cpu(pid));
         let look = Look { cpu, saturated: self.vitals.is_saturated() };
@@ -62,7 +62,7 @@ impl Watch {
         }
     }
 
-    /// Runs the work until it is done or the start is given up; tells once when it is slow.
+    /// Runs the work until it is done or the start is given up. Calls `slow` once when it is slow.
     pub(super) async fn over<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -83,7 +83,7 @@ impl Watch {
         }
     }
 
-    /// How long a start may take in the end, in words.
+    /// The longest time that a start may take, in words.
     pub(super) fn hard_end(&self) -> String {
         format!("{} s", self.rule.hard_end().as_secs())
     }

@@ -9,11 +9,11 @@ use tokio::time::{Sleep, sleep};
 
 use super::clock;
 
-/// Where the timer stands when nothing is due.
+/// The timer's deadline when nothing is due.
 const FAR_AWAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A timer that is moved only when it would fire too late. It may fire early, which is harmless and cheaper
-/// than to move it for every call.
+/// A timer that is moved only if it would fire too late. It may fire early, which is harmless and cheaper
+/// than moving it for every call.
 pub(super) struct Timer {
     sleep: Pin<Box<Sleep>>,
     armed: bool,
@@ -26,7 +26,7 @@ impl Default for Timer {
 }
 
 impl Timer {
-    /// Fires at this time at the latest; without one it stays as it is.
+    /// Makes the timer fire at this time at the latest. Without one it stays as it is.
     pub(super) fn arm(&mut self, wake: Option<Instant>) {
         if let Some(wake) = wake.map(tokio::time::Instant::from_std)
             && (!self.armed || wake < self.sleep.deadline())
@@ -36,7 +36,7 @@ impl Timer {
         }
     }
 
-    /// Ends when the timer fires, which disarms it; never, if it is not armed. Returns how late it is.
+    /// Ends when the timer fires, which disarms it. Returns how late it is. Never ends if it is not armed.
     pub(super) async fn fired(&mut self) -> Duration {
         if !self.armed {
             return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! Runs the opening over a link: sends its messages, feeds it events and the time.
+//! Runs the opening over a link: sends its messages, and passes it events and the time.
 
 use std::time::Instant;
 
@@ -15,7 +15,8 @@ use crate::{
     link::{Link, LinkEvent, ReadMessage},
 };
 
-/// Opens a server, with the request of `first` at first. `guesses_framing`: the link's framing is only tried out.
+/// Opens a server, beginning with the request of era `first`. `guesses_framing`: the link's framing is only a
+/// guess.
 pub(in crate::server) async fn open(
     link: &mut Link,
     first: Era,
@@ -63,7 +64,7 @@ async fn next_event(link: &mut Link, deadline: Option<Instant>) -> Event {
             Incoming::Noise(text) | Incoming::NotText(text) | Incoming::TooLong { start: text, .. },
         )) => Event::Unreadable(text),
         Some(LinkEvent::Failed { ticket, error }) => Event::RequestFailed { ticket, error },
-        // Only requests over an open link wait for a login.
+        // Requests wait for a login only over an open link.
         Some(LinkEvent::NeedsLogin { ticket, failure }) => {
             Event::RequestFailed { ticket, error: TransportError::Rejected(failure) }
         }

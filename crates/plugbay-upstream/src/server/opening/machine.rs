@@ -1,4 +1,4 @@
-//! The opening as a state machine: events come in with the time, messages and the outcome go out.
+//! The opening as a state machine: it takes events with their time, and returns messages and the outcome.
 //!
 //! plugbay sends `server/discover` first, unless the server is known not to answer it. A server that refuses
 //! it, or does not answer soon, gets `initialize`. A late answer to `server/discover` still counts, because
@@ -28,17 +28,17 @@ use crate::{http::TransportError, process::text::error_text};
 pub(super) const DISCOVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// A modern server that has answered late may leave `initialize` unanswered for this long.
 pub(super) const DISCOVERED_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long plugbay waits for `server/discover` when `initialize` was refused.
+/// How long plugbay waits for `server/discover` after `initialize` was refused.
 pub(super) const REFUSED_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long plugbay waits for `server/discover` when `initialize` has succeeded: less, because hosts give a
-/// server ten seconds to start.
+/// How long plugbay waits for `server/discover` after `initialize` has succeeded. It is shorter, because
+/// hosts give a server ten seconds to start.
 pub(super) const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Something that happened to the connection.
 #[derive(Debug)]
 pub(super) enum Event {
     Message(Bytes),
-    /// The server sent something that is no message.
+    /// The server sent something that is not a message.
     Unreadable(Bytes),
     /// One request was not delivered, or its response was lost.
     RequestFailed {
@@ -50,7 +50,7 @@ pub(super) enum Event {
     Deadline,
 }
 
-/// What the driver does next.
+/// The next action for the driver.
 #[derive(Debug)]
 pub(super) enum Output {
     Request(Ticket, Bytes),
@@ -59,9 +59,9 @@ pub(super) enum Output {
     Respond(Bytes),
     /// Keep a line that explains a failure.
     Keep(Bytes),
-    /// The link speaks this protocol version from now on; `None`: each request names it.
+    /// From now on the link uses this protocol version; `None`: each request names it.
     Agreed(Option<String>),
-    /// Wait for the next event, at most until then.
+    /// Wait for the next event, at most until this time.
     Wait(Option<Instant>),
     Opened(Box<Opened>),
     Failed(OpenError),
@@ -76,7 +76,7 @@ pub(super) struct Opening<'a> {
     discover: Ticket,
     initialize: Ticket,
     last_sent: Method,
-    /// `server/discover` was refused for its version and sent once more.
+    /// Whether `server/discover` was refused for its version and sent once more.
     repeated: bool,
     tickets: &'a Tickets,
     host_registry: &'a HostRegistry,
@@ -86,11 +86,11 @@ pub(super) struct Opening<'a> {
 
 #[derive(Debug)]
 enum State {
-    /// Only `server/discover` is sent.
+    /// Only `server/discover` was sent.
     Discovering {
         deadline: Instant,
     },
-    /// `initialize` is sent; nothing has succeeded yet.
+    /// `initialize` was sent, and nothing has succeeded yet.
     Initializing {
         discover: Discover,
     },
@@ -113,7 +113,7 @@ enum State {
     Done,
 }
 
-/// How far `server/discover` is once `initialize` is sent.
+/// The state of `server/discover` once `initialize` was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Discover {
     NotSent,
@@ -133,7 +133,7 @@ enum Reply {
 }
 
 impl<'a> Opening<'a> {
-    /// `reorders_responses`: each response travels by itself, so that one may overtake another.
+    /// A new opening. `reorders_responses`: responses travel separately, so one may overtake another.
     pub(super) fn new(
         first: Era,
         reorders_responses: bool,
@@ -167,7 +167,7 @@ impl<'a> Opening<'a> {
         opening
     }
 
-    /// The next thing to do; [`Output::Wait`] when there is nothing to do but to wait.
+    /// The next action; [`Output::Wait`] when there is nothing else to do.
     pub(super) fn poll(&mut self) -> Output {
         self.outputs.pop_front().unwrap_or_else(|| Output::Wait(self.deadline()))
     }
@@ -210,7 +210,7 @@ impl<'a> Opening<'a> {
     fn timed_out(&mut self) {
         match mem::replace(&mut self.state, State::Done) {
             State::Discovering { .. } => self.initialize_after(Discover::Unanswered),
-            // A modern server that ignores `initialize`, which it does not know.
+            // A modern server that ignores `initialize`, because it does not know it.
             State::Discovered { opened, .. } => self.open_modern(opened),
             State::Initialized { message, result, .. } => self.open_legacy(&message, &result, true),
             State::Refused { error, .. } => self.fail(error),
@@ -240,7 +240,7 @@ impl<'a> Opening<'a> {
                 None => {}
             },
             (Kind::Error { id }, Some(error)) => {
-                // An error without an id is about the last request.
+                // An error without an id concerns the last request.
                 let method = id.map_or(Some(self.last_sent), |id| self.method(&message[id]));
                 self.refused(method, &message, &error, now);
             }
@@ -317,7 +317,7 @@ impl<'a> Opening<'a> {
             State::Initializing { discover: Discover::Unanswered } => {
                 self.state = State::Refused { error, deadline: now + REFUSED_TIMEOUT };
             }
-            // It was legacy at the last opening; it may have been upgraded since.
+            // It was legacy at the last opening, and may have been upgraded since.
             State::Initializing { discover: Discover::NotSent } if !error.is_final() => {
                 self.send_discover();
                 self.state = State::Refused { error, deadline: now + REFUSED_TIMEOUT };
@@ -339,7 +339,7 @@ impl<'a> Opening<'a> {
 
     fn send_initialize(&mut self) {
         self.last_sent = Method::Initialize;
-        // As late as this: a host may have declared its capabilities while the server was starting.
+        // Read as late as possible: a host may have declared its capabilities while the server was starting.
         self.declared = self.host_registry.client_capabilities();
         self.declared_extensions = self.host_registry.extensions();
         let message = messages::initialize(self.initialize, self.declared, &self.declared_extensions);

@@ -13,7 +13,7 @@ use plugbay_core::{
 
 use super::{super::request, Opened};
 
-/// The error code that refuses a protocol version and lists the supported ones.
+/// The error code for an unsupported protocol version; the error lists the supported ones.
 const UNSUPPORTED_VERSION: &[u8] = b"-32022";
 
 pub(super) fn discover(ticket: Ticket) -> Bytes {
@@ -33,7 +33,7 @@ pub(super) fn initialized() -> Bytes {
     write::notification("notifications/initialized", None)
 }
 
-/// The response to a server request that no host can answer: `ping` succeeds, all others are unknown.
+/// The response to a server request that no host can answer: `ping` succeeds, any other method is unknown.
 pub(in crate::server) fn reject(message: &[u8], id: &Span, method: &Span) -> Bytes {
     let id = &message[id.clone()];
     match &message[method.clone()] {
@@ -63,8 +63,8 @@ pub(super) fn read_discover(message: &Bytes, result: &Span) -> Opened {
     Opened { info, ..read_declaration(message, result, Era::Modern) }
 }
 
-/// Whether a result of `server/discover` is one: some legacy servers answer unknown methods with an empty
-/// result.
+/// Whether this really is a result of `server/discover`: some legacy servers answer unknown methods with an
+/// empty result.
 pub(super) fn is_modern(message: &[u8], result: &Span) -> bool {
     match Members::find(message, result, "supportedVersions") {
         Some(versions) => names_our_version(message, &versions),
@@ -72,7 +72,7 @@ pub(super) fn is_modern(message: &[u8], result: &Span) -> bool {
     }
 }
 
-/// Whether a server refuses our version and lists it as supported in the same error.
+/// Whether a server refuses our version but lists it as supported in the same error.
 pub(super) fn contradicts_itself(message: &[u8], error: &Span) -> bool {
     let refuses_version =
         Members::find(message, error, "code").is_some_and(|code| message[code] == *UNSUPPORTED_VERSION);

@@ -1,4 +1,4 @@
-//! The opening: finds out which era a server speaks, who it is and what it can do.
+//! The opening: determines the era, the identity and the capabilities of a server.
 //!
 //! [`machine`] decides and does no I/O; [`open`] moves its messages over a link.
 
@@ -18,10 +18,10 @@ pub(super) use messages::reject;
 
 use crate::http::TransportError;
 
-/// A server that sends requests without reading the responses gets none beyond this backlog.
+/// Limit of unread responses: a server that sends requests without reading the responses gets no more.
 pub(super) const RESPONSE_BACKLOG_LIMIT: usize = 1024 * 1024;
 
-/// What a server declared about itself.
+/// A server's declaration about itself.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
     pub(super) era: Option<Era>,
@@ -32,7 +32,7 @@ pub(super) struct Opened {
     /// The client capabilities that plugbay declared to a legacy server.
     pub(super) declared: ClientCapabilities,
     pub(super) declared_extensions: Extensions,
-    /// It has not answered `server/discover`.
+    /// Whether it has not answered `server/discover`.
     pub(super) asked_in_vain: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum OpenError {
     Closed { probing: bool },
     /// The server answered `initialize` with this error.
     Refused(String),
-    /// The server answers `Content-Length` headers by lines: it reads lines.
+    /// The server answers `Content-Length` headers with lines, so it reads lines.
     ReadsLines,
     /// The request was not delivered, or an intermediary rejected it.
     Undelivered(TransportError),

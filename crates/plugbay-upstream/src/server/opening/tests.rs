@@ -1,4 +1,4 @@
-//! The opening without a runtime: every order in which a server may answer, as a table.
+//! The opening without a runtime: a table of every order in which a server may answer.
 
 use std::{
     collections::HashMap,
@@ -35,16 +35,16 @@ enum Step {
     Answers(&'static str),
     /// The server answers the request with an empty result.
     AnswersNothing(&'static str),
-    /// The server answers the request with more than it may.
+    /// The server answers the request with a message above the limit.
     AnswersTooMuch(&'static str),
     Refuses(&'static str),
-    /// The server refuses `server/discover` for its version, which it lists as supported.
+    /// The server refuses `server/discover` for its version, but lists it as supported.
     RefusesVersion,
     /// The request fails with this HTTP status.
     Fails(&'static str, u16),
     /// The server sends this message.
     Says(&'static str),
-    /// Nothing comes until the deadline, which is so many seconds away.
+    /// Nothing comes until the deadline, in this many seconds.
     Waits(u64),
     /// There is no deadline.
     WaitsForEver,
@@ -65,7 +65,7 @@ enum End {
 }
 use End::{Closed, Legacy, Modern, Refused, Undelivered};
 
-/// A connection on which responses keep their order, or one on which they may overtake each other.
+/// A connection that keeps responses in order, and one on which they may overtake each other.
 const PIPE: bool = false;
 const HTTP: bool = true;
 
@@ -140,7 +140,7 @@ impl Script<'_> {
         self.opening.handle(event, self.now);
     }
 
-    /// What the opening says at last, with the messages that belong to it.
+    /// The outcome of the opening, with the messages that belong to it.
     fn end(mut self) -> End {
         let agreed = match self.opening.poll() {
             Output::Agreed(version) => version,

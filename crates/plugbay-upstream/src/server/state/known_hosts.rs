@@ -1,4 +1,5 @@
-//! The hosts that have had a call at one process of a server: a late message of it may be about any of their calls.
+//! The hosts that have had a call at one process of a server: a late message of it may belong to any of these
+//! calls.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +11,7 @@ pub(in crate::server) enum KnownHosts {
     #[default]
     None,
     One {
-        /// Keeps the address from being used again.
+        /// Keeps the address from being reused.
         caller: Weak<dyn Caller>,
         owner: Option<[u8; 32]>,
     },

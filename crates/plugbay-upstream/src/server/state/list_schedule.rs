@@ -1,23 +1,23 @@
-//! When a running server is asked for its lists: once at the start, and again when they change.
+//! The schedule of listings of a running server: once at the start, and again after changes.
 
 use std::time::{Duration, Instant};
 
-/// So many changes are listed at once; each that was used comes back after [`LIST_PAUSE`]. A server that keeps changing
-/// is listed once per pause.
+/// How many changes are listed at once. Each listing that was used comes back after [`LIST_PAUSE`], so a
+/// server that keeps changing is listed once per pause.
 const BURST: u32 = 4;
 const LIST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The listings of one running server in time.
+/// The schedule of listings of one running server.
 #[derive(Debug)]
 pub(in crate::server) struct ListSchedule {
-    /// When to list again because something has changed.
+    /// When to list again after a change.
     due_at: Option<Instant>,
     has_listed: bool,
-    /// How many changes can be listed at once.
+    /// How many changes can still be listed at once.
     left: u32,
-    /// Since when there are so many.
+    /// When `left` was last counted.
     since: Option<Instant>,
-    /// The lists changed while they were being read.
+    /// Whether the lists changed while they were being read.
     again: bool,
 }
 
@@ -28,7 +28,7 @@ impl Default for ListSchedule {
 }
 
 impl ListSchedule {
-    /// Another server runs now, and has listed nothing yet.
+    /// Resets the schedule: another server runs now, and has listed nothing yet.
     pub(in crate::server) fn restarted(&mut self) {
         *self = Self::default();
     }
@@ -38,7 +38,7 @@ impl ListSchedule {
         self.has_listed
     }
 
-    /// The lists have changed. True: list now; otherwise [`ListSchedule::due`] says when.
+    /// Notes that the lists have changed. True: list now. Otherwise [`ListSchedule::due`] says when.
     pub(in crate::server) fn changed(&mut self, now: Instant) -> bool {
         let is_now = self.take(now);
         if is_now {
@@ -49,23 +49,23 @@ impl ListSchedule {
         is_now
     }
 
-    /// The lists may have changed. They are listed soon.
+    /// Notes that the lists may have changed; they are listed soon.
     pub(in crate::server) fn put_off(&mut self, now: Instant) {
         self.due_at.get_or_insert(now + LIST_PAUSE);
     }
 
-    /// The lists have changed while a listing is under way.
+    /// Notes that the lists have changed during a listing.
     pub(in crate::server) fn repeat(&mut self) {
         self.again = true;
     }
 
-    /// A listing is complete. True: the lists have changed meanwhile.
+    /// Notes that a listing is complete. True if the lists have changed meanwhile.
     pub(in crate::server) fn completed(&mut self) -> bool {
         self.has_listed = true;
         std::mem::take(&mut self.again)
     }
 
-    /// Whether a listing that was put off is due; true only once.
+    /// Whether a postponed listing is due; true only once.
     pub(in crate::server) fn due(&mut self, now: Instant) -> bool {
         self.due_at.take_if(|at| *at <= now).is_some() && self.changed(now)
     }
@@ -74,7 +74,7 @@ impl ListSchedule {
         self.due_at
     }
 
-    /// Uses one of the listings that are left, if there is one.
+    /// Uses up one of the listings that are left, if there is one.
     fn take(&mut self, now: Instant) -> bool {
         let since = *self.since.get_or_insert(now);
         let pauses = now.duration_since(since).as_secs() / LIST_PAUSE.as_secs();

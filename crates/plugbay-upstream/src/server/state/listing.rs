@@ -1,4 +1,4 @@
-//! Collects the lists of a server, kind by kind and page by page.
+//! Collects the lists of a server, one kind after the other and page by page.
 
 use bytes::Bytes;
 use plugbay_core::{
@@ -11,19 +11,20 @@ use plugbay_core::{
 
 use crate::http::{Mirror, Mirrors};
 
-/// How the definitions of a server are read.
+/// Rules for reading a server's definitions.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::server) struct ReadRules {
-    /// Hidden characters are taken out.
+    /// Whether hidden characters are removed.
     pub(in crate::server) sanitize: bool,
-    /// Requests repeat arguments in headers. A tool that asks for impossible headers is left out, as MCP demands.
+    /// Whether requests repeat arguments in headers. A tool that asks for impossible headers is then left
+    /// out, as MCP demands.
     pub(in crate::server) mirror: bool,
 }
 
-/// A listing under way: of all item kinds that a server has, one after the other.
+/// A listing in progress: all item kinds of a server, one after the other.
 #[derive(Debug)]
 pub(in crate::server) struct Listing {
-    /// The kind that is being listed is the last.
+    /// The kinds still to list; the last one is being listed.
     item_kinds: Vec<ItemKind>,
     rules: ReadRules,
     listed: Box<Listed>,
@@ -36,17 +37,17 @@ pub(in crate::server) struct Listing {
 #[derive(Debug, Default)]
 pub(in crate::server) struct Listed {
     pub(in crate::server) tools: Tools,
-    /// Tools of the pages so far, until there are no more.
+    /// The tools of the pages so far, in no order; empty after the last page.
     unordered: Vec<Tool>,
     pub(in crate::server) items: Items,
-    /// The hidden characters that were taken out.
+    /// The hidden characters that were removed.
     pub(in crate::server) hidden: HiddenText,
     /// The arguments that requests repeat in headers.
     pub(in crate::server) mirrors: Mirrors,
     pub(in crate::server) left_out: Option<LeftOut>,
 }
 
-/// What follows a page.
+/// The next step after a page.
 pub(in crate::server) enum Step {
     /// Request the next page.
     Request(Listing),
@@ -67,7 +68,7 @@ impl Listing {
         self.item_kinds.last().copied()
     }
 
-    /// How many bytes the definitions have that were taken so far.
+    /// How many bytes of definitions were taken so far.
     pub(in crate::server) fn bytes(&self) -> usize {
         self.allowance.taken()
     }
@@ -107,7 +108,7 @@ impl Listing {
             );
         }
         self.pages += 1;
-        // A cursor that repeats itself would never end.
+        // A cursor that repeats would never end.
         if cursor.is_some() && cursor != self.cursor {
             let is_short = cursor.as_ref().is_some_and(|cursor| cursor.len() <= size_limit::CURSOR);
             if is_short && self.pages < size_limit::PAGES && !self.allowance.is_spent() {
@@ -119,9 +120,9 @@ impl Listing {
         self.next_item_kind()
     }
 
-    /// Goes on with the next kind, also when the server refuses to list this one.
+    /// Continues with the next kind, also if the server refuses to list this one.
     pub(in crate::server) fn next_item_kind(mut self) -> Step {
-        // Put in order here and not at the end: after a long list this is another thread than the event loop.
+        // Sorted here and not at the end: after a long list, this is not the event loop's thread.
         match self.item_kinds.pop() {
             Some(ItemKind::Tool) => self.listed.tools = std::mem::take(&mut self.listed.unordered).into(),
             Some(kind) => self.listed.items_of(kind).sort_by(|a, b| a.key.cmp(&b.key)),
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(listed.mirrors.keys().collect::<Vec<_>>(), ["a"]);
     }
 
-    /// The parts of a listing that a server has filled with these pages, again and again, until it was stopped.
+    /// The parts of a listing that a server has filled by repeating these pages until it was stopped.
     fn filled(
         capabilities: ServerCapabilities,
         definition: impl Fn(usize) -> String,

@@ -1,4 +1,4 @@
-//! Calls that wait for a login of the user, and the hosts that were asked for it.
+//! Calls that wait for the user's login, and the hosts that were asked for it.
 
 use std::{
     sync::Arc,
@@ -13,7 +13,7 @@ use plugbay_core::{
 /// How long a call waits for a login.
 pub(in crate::server) const LOGIN_TIME: Duration = Duration::from_secs(600);
 
-/// The calls that wait for one login. A host is asked once, however many of its calls wait.
+/// The calls that wait for one login. Each host is asked once, however many of its calls wait.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Logins {
     waiting: Vec<WaitingCall>,
@@ -25,20 +25,20 @@ pub(in crate::server) struct Logins {
 pub(in crate::server) struct WaitingCall {
     pub(in crate::server) ticket: Ticket,
     pub(in crate::server) caller: Arc<dyn Caller>,
-    /// Why the login is needed.
+    /// The reason why the login is needed.
     pub(in crate::server) failure: Arc<Failure>,
     pub(in crate::server) until: Instant,
 }
 
-/// A host that was asked to open the page of the login.
+/// A host that was asked to open the login page.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct AskedHost {
-    /// The number of the request.
+    /// The number of the server request.
     pub(in crate::server) number: Ticket,
     pub(in crate::server) caller: Arc<dyn Caller>,
-    /// The call that carries the request.
+    /// The call that carries the server request.
     pub(in crate::server) call: Ticket,
-    /// Its user has agreed.
+    /// Whether its user has agreed.
     pub(in crate::server) accepted: bool,
     /// The name of the login.
     pub(in crate::server) id: String,
@@ -59,7 +59,7 @@ impl Logins {
         self.waiting.iter().find(|call| call.ticket == ticket)
     }
 
-    /// The calls of hosts that have not been asked, the first of each host.
+    /// The first call of each host that has not been asked.
     pub(in crate::server) fn unasked(&self) -> Vec<WaitingCall> {
         let mut unasked: Vec<WaitingCall> = Vec::new();
         for call in &self.waiting {
@@ -85,19 +85,19 @@ impl Logins {
         }
     }
 
-    /// A host does not log in: its calls wait no longer.
+    /// Removes the calls of a host that does not log in.
     pub(in crate::server) fn declined(&mut self, number: Ticket) -> Vec<WaitingCall> {
         let Some(at) = self.asked.iter().position(|asked| asked.number == number) else { return Vec::new() };
         let host = self.asked.swap_remove(at).caller;
         self.leave(&*host)
     }
 
-    /// The calls of a host wait no longer.
+    /// Removes the calls of a host.
     pub(in crate::server) fn leave(&mut self, host: &dyn Caller) -> Vec<WaitingCall> {
         self.waiting.extract_if(.., |call| call.caller.is_same_host(host)).collect()
     }
 
-    /// The calls that have waited for too long.
+    /// Removes the calls that have waited too long.
     pub(in crate::server) fn expire(&mut self, now: Instant) -> Vec<WaitingCall> {
         self.waiting.extract_if(.., |call| call.until <= now).collect()
     }
@@ -106,7 +106,8 @@ impl Logins {
         self.waiting.iter().map(|call| call.until).min()
     }
 
-    /// Forgets the calls that have ended. Returns the hosts whose answer nobody needs, or no call can carry any more.
+    /// Forgets calls that have ended. Returns the hosts whose answer nobody needs, or which no call can reach
+    /// any more.
     pub(in crate::server) fn retain(&mut self, goes_on: impl Fn(Ticket) -> bool) -> Vec<AskedHost> {
         self.waiting.retain(|call| goes_on(call.ticket));
         let waits = |ticket: Ticket| self.waiting.iter().any(|call| call.ticket == ticket);
@@ -117,7 +118,7 @@ impl Logins {
         self.asked.extract_if(.., |asked| !needed(asked)).collect()
     }
 
-    /// The login is over, one way or the other.
+    /// Takes everything out, because the login has ended.
     pub(in crate::server) fn drain(&mut self) -> (Vec<WaitingCall>, Vec<AskedHost>) {
         (std::mem::take(&mut self.waiting), std::mem::take(&mut self.asked))
     }

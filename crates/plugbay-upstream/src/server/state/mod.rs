@@ -1,4 +1,4 @@
-//! The parts of a server's actor: plain state without I/O, with the time passed in.
+//! The parts of a server's actor: plain state without I/O. The time is passed in.
 
 pub(super) mod known_hosts;
 pub(super) mod list_schedule;

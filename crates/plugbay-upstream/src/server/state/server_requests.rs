@@ -14,16 +14,16 @@ use rustc_hash::FxHashMap;
 
 use super::known_hosts::KnownHosts;
 
-/// So many requests of one server may be open.
+/// Limit of open requests of one server.
 const OPEN_LIMIT: usize = 256;
-/// So many URL elicitations are remembered, so that their completion reaches the right host.
+/// Limit of URL elicitations that are remembered, so that their completion reaches the right host.
 const URL_ELICITATION_LIMIT: usize = 64;
 
 /// The open requests of one server, and the URL elicitations among the earlier ones.
 #[derive(Debug, Default)]
 pub(in crate::server) struct ServerRequests {
     open: FxHashMap<Ticket, OpenRequest>,
-    /// Whose calls the process has had: what it asks without naming a call may be about any of them.
+    /// The hosts whose calls the process has had: a request without a call may belong to any of them.
     pub(in crate::server) known_hosts: KnownHosts,
     /// Raw `elicitationId`s and the hosts that opened the URL, newest first.
     url_elicitations: VecDeque<(Bytes, Weak<dyn Caller>)>,
@@ -32,9 +32,9 @@ pub(in crate::server) struct ServerRequests {
 /// A request that a host has been asked to answer.
 #[derive(Debug)]
 pub(in crate::server) struct OpenRequest {
-    /// The raw id that the server gave it.
+    /// The server's own raw id.
     pub(in crate::server) id: Bytes,
-    /// Kept whole, because another call may have to carry it. All calls that it names wait for the answer.
+    /// Kept whole, because another call may have to carry it. All calls in it wait for the answer.
     pub(in crate::server) server_request: ServerRequest,
     pub(in crate::server) recipient: Recipient,
 }
@@ -59,17 +59,17 @@ impl ServerRequests {
         self.open.insert(request.server_request.number, request);
     }
 
-    /// The host has answered.
+    /// Removes a request, because the host has answered.
     pub(in crate::server) fn remove(&mut self, number: Ticket) -> Option<OpenRequest> {
         self.open.remove(&number)
     }
 
-    /// The server cancels the request that it gave this raw id.
+    /// Removes the request with this raw id, which the server cancels.
     pub(in crate::server) fn cancelled(&mut self, id: &[u8]) -> Vec<OpenRequest> {
         self.take_where(|request| request.id == id)
     }
 
-    /// Requests that were about calls of which none goes on.
+    /// Removes the requests whose calls have all ended.
     pub(in crate::server) fn orphaned(&mut self, goes_on: impl Fn(Ticket) -> bool) -> Vec<OpenRequest> {
         self.take_where(|request| {
             let calls = &request.server_request.calls;
@@ -77,7 +77,7 @@ impl ServerRequests {
         })
     }
 
-    /// The server is gone: all that it has asked.
+    /// Removes all requests, because the server is gone.
     pub(in crate::server) fn drain(&mut self) -> Vec<OpenRequest> {
         self.open.drain().map(|(_, request)| request).collect()
     }
@@ -87,7 +87,7 @@ impl ServerRequests {
         self.url_elicitations.push_front((id, Arc::downgrade(host)));
     }
 
-    /// The host that opened the URL of this elicitation, which is complete now.
+    /// The host that opened the URL of this elicitation, which is now complete.
     pub(in crate::server) fn url_elicitation_completed(&mut self, id: &[u8]) -> Option<Arc<dyn Caller>> {
         let index = self.url_elicitations.iter().position(|(known, _)| *known == id)?;
         self.url_elicitations.remove(index)?.1.upgrade()

@@ -18,18 +18,18 @@ use crate::spec::Timeouts;
 /// A request that was rendered but never sent.
 pub(in crate::server) type Unsent = (Ticket, Bytes);
 
-/// Calls and waiters that want the server to be up.
+/// Calls and other waiters that need the server to be up.
 #[derive(Debug, Default)]
 pub(in crate::server) struct StartQueue {
     /// Calls that came while the server was being started.
     calls: VecDeque<Queued>,
     warmed: Vec<Warmed>,
-    /// Waiters that came while a failed server was tried again. It may have been mended since that try began, so
-    /// that only the next one counts for them.
+    /// Waiters that came while a failed server was being tried again. It may have been repaired since that
+    /// attempt began, so only the next attempt counts for them.
     latecomers: Vec<Warmed>,
-    /// The start is wanted although no call waits for it, and how urgently.
+    /// The priority of a start that is wanted even though no call waits for it.
     wanted: Option<Priority>,
-    /// Calls that a server ended without having received: its successor gets them.
+    /// Calls that a server never received before it ended; its successor gets them.
     unsent: Vec<Unsent>,
 }
 
@@ -38,7 +38,7 @@ struct Queued {
     call: Call,
     since: Instant,
     patience: Duration,
-    /// Its user logs in meanwhile, and its time does not run.
+    /// Whether the user is logging in; the call's time does not run meanwhile.
     held: bool,
 }
 
@@ -52,7 +52,8 @@ impl Queued {
 }
 
 impl StartQueue {
-    /// A call waits for as long as it may take, and at least as long as a start, but not for longer than `at_most`.
+    /// Adds a call. It waits as long as it may take, and at least as long as a start, but not longer than
+    /// `at_most`.
     pub(in crate::server) fn push(
         &mut self,
         call: Call,
@@ -68,7 +69,7 @@ impl StartQueue {
         Some(self.calls.pop_front()?.call)
     }
 
-    /// Takes out the calls that have waited for too long, with how long they have.
+    /// Removes the calls that have waited too long, with their waiting times.
     pub(in crate::server) fn expire(&mut self, now: Instant) -> Vec<(Call, Duration)> {
         let is_over = |queued: &Queued| queued.deadline().is_some_and(|deadline| deadline <= now);
         let (over, kept) = self.calls.drain(..).partition::<VecDeque<_>, _>(is_over);
@@ -80,7 +81,7 @@ impl StartQueue {
         self.calls.iter().filter_map(Queued::deadline).min()
     }
 
-    /// The server shall start although no call waits for it.
+    /// Requests a start, even though no call waits for it.
     pub(in crate::server) fn want(&mut self, priority: Priority) {
         self.wanted = self.wanted.max(Some(priority));
     }
@@ -102,21 +103,21 @@ impl StartQueue {
             && self.unsent.is_empty())
     }
 
-    /// The time of a call does not run until [`StartQueue::release`].
+    /// Stops the time of a call until [`StartQueue::release`].
     pub(in crate::server) fn hold(&mut self, ticket: Ticket) {
         for queued in self.calls.iter_mut().filter(|queued| queued.call.ticket == ticket) {
             queued.held = true;
         }
     }
 
-    /// The time of all calls that were held begins anew.
+    /// Restarts the time of all calls that were stopped.
     pub(in crate::server) fn release(&mut self, now: Instant) {
         for queued in self.calls.iter_mut().filter(|queued| queued.held) {
             (queued.since, queued.held) = (now, false);
         }
     }
 
-    /// The process did not run for so long: that time counts for no call.
+    /// Notes that the process did not run for this long: that time counts for no call.
     pub(in crate::server) fn skip_gap(&mut self, gap: Duration) {
         for queued in &mut self.calls {
             queued.since += gap;
@@ -127,7 +128,7 @@ impl StartQueue {
         self.calls.iter().any(|queued| queued.call.ticket == ticket)
     }
 
-    /// The calls that wait, and who sent them.
+    /// The waiting calls and their callers.
     pub(in crate::server) fn callers(&self) -> Vec<(Ticket, Arc<dyn Caller>)> {
         self.calls.iter().map(|queued| (queued.call.ticket, Arc::clone(&queued.call.caller))).collect()
     }
@@ -137,12 +138,12 @@ impl StartQueue {
         self.calls.retain(|queued| queued.call.ticket != ticket);
     }
 
-    /// Answers every call that waits with this error.
+    /// Answers every waiting call with this error.
     pub(in crate::server) fn fail_calls(&mut self, error: &CallError) {
         self.fail_calls_but(error, |_| false);
     }
 
-    /// The same for all but the calls that are kept.
+    /// The same, except for the calls to keep.
     pub(in crate::server) fn fail_calls_but(&mut self, error: &CallError, keep: impl Fn(&Call) -> bool) {
         let (kept, failed) = self.calls.drain(..).partition::<VecDeque<_>, _>(|queued| keep(&queued.call));
         self.calls = kept;
@@ -155,12 +156,12 @@ impl StartQueue {
         self.warmed.push(warmed);
     }
 
-    /// Waits for the start that is under way, and if that fails, for one more.
+    /// Waits for the start in progress, and if that fails, for one more.
     pub(in crate::server) fn await_start_or_next(&mut self, warmed: Warmed) {
         self.latecomers.push(warmed);
     }
 
-    /// The start has ended like this, or is not waited for any longer.
+    /// Reports the outcome of the start to all waiters. Also used when a slow start is no longer waited for.
     pub(in crate::server) fn started(&mut self, outcome: &Result<(), Arc<Failure>>) {
         self.wanted = None;
         for warmed in self.warmed.drain(..).chain(self.latecomers.drain(..)) {
@@ -168,7 +169,7 @@ impl StartQueue {
         }
     }
 
-    /// The start has failed. Returns whether somebody waits for another one.
+    /// Reports that the start has failed. Returns whether somebody waits for another one.
     pub(in crate::server) fn start_failed(&mut self, failure: &Arc<Failure>) -> bool {
         let latecomers = std::mem::take(&mut self.latecomers);
         self.started(&Err(Arc::clone(failure)));

@@ -1,4 +1,4 @@
-//! What a server is asked to notify of: changed lists, resources and tasks, and its log.
+//! The notifications that a server is asked for: of changed lists, resources and tasks, and its log.
 //!
 //! A legacy server gets one request for each resource. A modern server gets one `subscriptions/listen` that
 //! names everything; a change replaces it.
@@ -14,19 +14,19 @@ use plugbay_core::{
     level::Level,
 };
 
-/// So many resources and tasks of one server can be subscribed to.
+/// Limit of resources and tasks of one server that can be subscribed to.
 const TARGET_LIMIT: usize = 1024;
-/// The shortest life of a subscription that is renewed at once when the server ends it.
+/// A subscription that the server ends is renewed at once only if it lived at least this long.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
-/// The pause before a subscription is opened again that was lost, or ended too soon.
+/// The pause before a subscription is opened again after it was lost, or ended too soon.
 const RENEW_PAUSE: Duration = Duration::from_secs(5);
 
 /// The subscriptions to one server.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Subscriptions {
-    /// Subscribed resources and tasks, and how many subscribers each has.
+    /// Subscribed resources and tasks, with the number of their subscribers.
     targets: BTreeMap<SubscriptionTarget, usize>,
-    /// The level that the server was last told to log from.
+    /// The log level that the server was last given.
     log_level: Option<Level>,
     /// The `subscriptions/listen` request that is open.
     listen: Option<Ticket>,
@@ -34,12 +34,12 @@ pub(in crate::server) struct Subscriptions {
     last_listen: Option<Instant>,
 }
 
-/// What [`Subscriptions::add`] has changed.
+/// The result of [`Subscriptions::add`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum Added {
-    /// The server must be asked.
+    /// The first subscriber: the server must be asked.
     First,
-    /// The server has been asked already.
+    /// Another subscriber: the server has already been asked.
     Another,
     TooMany,
 }
@@ -61,7 +61,7 @@ impl Subscriptions {
         Added::First
     }
 
-    /// True: that was the last subscriber.
+    /// Removes a subscriber. True if it was the last one.
     pub(in crate::server) fn remove(&mut self, target: &SubscriptionTarget) -> bool {
         let Some(count) = self.targets.get_mut(target) else { return false };
         *count -= 1;
@@ -103,12 +103,12 @@ impl Subscriptions {
         format!("{{{}}}", wanted.join(","))
     }
 
-    /// A new server runs, of which nothing is due yet.
+    /// Resets the state for a new server, for which nothing is due yet.
     pub(in crate::server) fn restarted(&mut self) {
         self.listen_at = None;
     }
 
-    /// `subscriptions/listen` is to be sent at this time.
+    /// Sets the time when `subscriptions/listen` is to be sent.
     pub(in crate::server) fn listen_at(&mut self, at: Instant) {
         self.listen_at = Some(at);
     }
@@ -122,13 +122,13 @@ impl Subscriptions {
         self.listen_at
     }
 
-    /// `subscriptions/listen` was sent; returns the request that it replaces.
+    /// Notes that `subscriptions/listen` was sent; returns the request that it replaces.
     pub(in crate::server) fn listening(&mut self, ticket: Ticket, now: Instant) -> Option<Ticket> {
         self.last_listen = Some(now);
         self.listen.replace(ticket)
     }
 
-    /// The server has ended the subscription in good order. True: renew it now.
+    /// Notes that the server has ended the subscription regularly. True: renew it now.
     pub(in crate::server) fn ended(&mut self, now: Instant) -> bool {
         let renew = self.last_listen.is_none_or(|last| now >= last + SHORT_LIFE);
         if !renew {
@@ -137,12 +137,12 @@ impl Subscriptions {
         renew
     }
 
-    /// The connection of the subscription broke, as proxies do with quiet ones.
+    /// Notes that the subscription's connection broke, as proxies do with quiet ones.
     pub(in crate::server) fn lost(&mut self, now: Instant) {
         self.listen_at = Some(now + RENEW_PAUSE);
     }
 
-    /// Whether the server must be told that hosts want this level now. When no host wants a level any more,
+    /// Whether the server must be given this new log level of the hosts. When no host wants a level any more,
     /// the server keeps the last one.
     pub(in crate::server) fn wants_level(&self, wanted: Option<Level>) -> bool {
         wanted.is_some() && wanted != self.log_level

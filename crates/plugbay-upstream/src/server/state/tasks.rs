@@ -17,12 +17,12 @@ use rustc_hash::FxHashMap;
 
 use super::server_requests::Recipient;
 
-/// So many tasks of one server are remembered; the oldest are forgotten first.
+/// Limit of remembered tasks of one server; the oldest are forgotten first.
 const TASK_LIMIT: usize = 1024;
-/// A task keeps its server from being stopped for at most this long after its last status.
+/// A task keeps its server running for at most this long after its last status.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(3600);
 
-/// The live tasks of one server, and the calls that have to do with them.
+/// The live tasks of one server, and the roles of calls with respect to them.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Tasks {
     calls: FxHashMap<Ticket, TaskRole>,
@@ -34,18 +34,18 @@ pub(in crate::server) struct Tasks {
 struct TaskEntry {
     /// The server's own id.
     id: Arc<str>,
-    /// The host that last sent a request about it; its session has checked that it may.
+    /// The host that last sent a request about it. Its session has checked that the host may.
     host: Weak<dyn Caller>,
     /// The call that created it: its progress token is valid for as long as the task lives.
     created_by: Option<Ticket>,
-    /// It counts as in progress until then.
+    /// Until then it counts as in progress.
     in_progress_until: Option<Instant>,
-    /// Why the server that created it is gone.
+    /// The reason why the server that created it is gone.
     lost: Option<Arc<Failure>>,
 }
 
 impl Tasks {
-    /// A call is about to be sent.
+    /// Notes a call that is about to be sent.
     pub(in crate::server) fn sending(&mut self, ticket: Ticket, caller: &Arc<dyn Caller>, role: TaskRole) {
         match &role {
             TaskRole::None => return,
@@ -57,7 +57,7 @@ impl Tasks {
         self.calls.insert(ticket, role);
     }
 
-    /// A call was answered. Returns why the task that it is about was lost, if it was.
+    /// Notes that a call was answered. Returns why its task was lost, if it was.
     pub(in crate::server) fn answered(
         &mut self,
         ticket: Ticket,
@@ -78,7 +78,7 @@ impl Tasks {
         }
     }
 
-    /// The server notifies of the status of a task; returns the task's host.
+    /// Notes the status of a task from the server; returns the task's host.
     pub(in crate::server) fn status(&mut self, task: &Task, now: Instant) -> Option<Arc<dyn Caller>> {
         let entry = self.find(&task.id)?;
         entry.update(task, now);
@@ -98,13 +98,13 @@ impl Tasks {
         entry.host.upgrade().map(|caller| Recipient { caller, call })
     }
 
-    /// The host of the task that this call created: it gets progress also when the call is over.
+    /// The host of the task that this call created. It gets progress even after the call has ended.
     pub(in crate::server) fn host_of_creator(&self, ticket: Ticket) -> Option<Arc<dyn Caller>> {
         let entry = self.entries.iter().rev().find(|entry| entry.created_by == Some(ticket))?;
         entry.host.upgrade()
     }
 
-    /// The server is gone: nothing is in progress. Its successor may yet know the tasks.
+    /// Notes that the server is gone: nothing is in progress. Its successor may still know the tasks.
     pub(in crate::server) fn server_lost(&mut self, failure: &Arc<Failure>) {
         for entry in &mut self.entries {
             entry.in_progress_until = None;
@@ -128,7 +128,7 @@ impl Tasks {
         self.entries.iter_mut().find(|entry| *entry.id == *id)
     }
 
-    /// The entry of a task that this caller's request is about; the newest from now on.
+    /// The entry of a task that this caller's request is about. It becomes the newest one.
     fn touch(&mut self, id: &str, caller: &Arc<dyn Caller>) -> &mut TaskEntry {
         let index = self.entries.iter().position(|entry| *entry.id == *id);
         let before = index.and_then(|index| self.entries.remove(index));

@@ -1,4 +1,4 @@
-//! Answers of a server over stdio that are JSON, or nearly: the host gets their exact bytes or an error.
+//! Broken and almost broken JSON in answers over stdio: the host gets the exact bytes or an error.
 
 use plugbay_core::era::Era;
 use serde_json::json;
@@ -60,7 +60,7 @@ async fn a_broken_notification_or_server_request_is_dropped() {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let call = harness.call("a");
     let request = peer.expect_call("a").await;
-    // With a method, an envelope that is hidden in the value makes another whole message.
+    // If there is a method, an envelope hidden in the value forms another complete message.
     let is_broken =
         |(verdict, value): &&(Verdict, &[u8])| *verdict == Verdict::Broken && !value.starts_with(b"1}");
     for (_, value) in VALUES.iter().filter(is_broken) {

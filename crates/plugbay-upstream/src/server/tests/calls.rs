@@ -74,7 +74,7 @@ async fn call_timeouts_fire_while_a_server_sends_without_pause() {
     panic!("the hard maximum did not hold");
 }
 
-/// Whatever else happens at the very moment when a call's time is over.
+/// The timeout fires whatever else happens at that moment.
 #[tokio::test(start_paused = true)]
 async fn a_call_timeout_fires_among_many_calls() {
     for crowd in ["noise", "command", "both"] {
@@ -95,7 +95,7 @@ async fn a_call_timeout_fires_among_many_calls() {
     }
 }
 
-/// The machine slept, or the process was stopped: nobody could hear the server meanwhile.
+/// The machine slept, or the process was stopped, so plugbay could not read from the server.
 #[tokio::test(start_paused = true)]
 async fn a_call_outlives_the_sleep_of_the_machine() {
     let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
@@ -110,7 +110,7 @@ async fn a_call_outlives_the_sleep_of_the_machine() {
     assert!(harness.calls.end(silent).await.contains("did not answer within 10 s"));
 }
 
-/// The event loop is late again and again, because it has much to do: that is no sleep.
+/// The event loop is late again and again because it is busy: that does not count as sleep.
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_is_given_up_although_the_timer_is_late() {
     let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
@@ -126,8 +126,8 @@ async fn a_silent_server_is_given_up_although_the_timer_is_late() {
     assert!(ends.len() == 1 && ends[0].contains("did not answer within 10 s"), "{ends:?}");
 }
 
-/// What waits behind a large answer is read when the caller has room, or after a while all the same:
-/// somebody may be waiting for it. Requests and cancellations go out meanwhile.
+/// Messages after a large answer are read when its caller has room, or after a while anyway: somebody may be
+/// waiting for them. Requests and cancellations go out meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_slow_caller_delays_reading_responses_and_nothing_else() {
     let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;
@@ -149,8 +149,8 @@ async fn a_slow_caller_delays_reading_responses_and_nothing_else() {
     assert_eq!(harness.calls.ends_of(taken_back), [""; 0]);
 }
 
-/// One wait for a caller that reads nothing, however many responses it gets, and none behind which another host
-/// waits for its own.
+/// plugbay waits once for a caller that reads nothing, however many responses it gets, and never while
+/// another host waits for its own response.
 #[tokio::test(start_paused = true)]
 async fn a_slow_caller_does_not_hold_up_the_responses_of_another_host() {
     let (harness, mut peer) = Harness::ready(patience(10, 20), Era::Legacy).await;

@@ -28,11 +28,11 @@ enum Step {
     Refuse(&'static str),
     Say(&'static str),
     Wait(u32),
-    /// The server goes away; the script goes on with the next launch.
+    /// The server exits; the script continues with the next launch.
     Exit,
 }
 
-/// Plays the script; gives the server's end, unless it went away in the end.
+/// Plays the script. Returns the server's end, unless the server exits in the last step.
 async fn perform(harness: &mut Harness, script: &[Step]) -> Option<Peer> {
     let mut running: Option<Peer> = None;
     let mut heard: HashMap<&str, Value> = HashMap::new();
@@ -54,7 +54,7 @@ async fn perform(harness: &mut Harness, script: &[Step]) -> Option<Peer> {
     running
 }
 
-/// The era that a server is taken for which acts like this, and whether it will be asked again next time.
+/// The era that is determined for a server with this behaviour, and whether the next start tries again.
 async fn era_of(known: Option<Dialect>, script: &[Step]) -> (Era, bool) {
     let mut harness = Harness::new(Setup { known, ..Setup::default() });
     harness.call("tool");
@@ -69,7 +69,7 @@ async fn era_of(known: Option<Dialect>, script: &[Step]) -> (Era, bool) {
         let listen = peer.expect("subscriptions/listen").await;
         assert_eq!(listen["params"]["notifications"], json!({ "toolsListChanged": true }));
     }
-    // The call came from a legacy host: a modern server is told all it must know, beside the token.
+    // The call came from a legacy host: a modern server gets all that it needs, next to the token.
     let request = peer.expect_call("tool").await;
     for message in [&list, &request] {
         let version = message["params"]["_meta"][VERSION_KEY].as_str();
@@ -88,7 +88,8 @@ type Case<'a> = (&'a str, Option<Dialect>, &'a [Step], (Era, bool));
 async fn the_era_of_each_kind_of_server_is_recognised() {
     let null_error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#;
     let (legacy, modern) = (Some(Era::Legacy.into()), Some(Era::Modern.into()));
-    // A server that answered `server/discover` gets it again at the next start; another does not, for a while.
+    // A server that answered `server/discover` gets it again at the next start. Any other does not, for a
+    // while.
     let (renewable, resting) = ((Era::Legacy, true), (Era::Legacy, false));
     let long_ago = Some(Dialect { asked_in_vain: Some(20_000), ..Era::Legacy.into() });
     let cases: &[Case<'_>] = &[

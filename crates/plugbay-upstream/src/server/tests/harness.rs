@@ -37,17 +37,17 @@ use crate::{
     spec::{DEFAULT_MESSAGE_LIMIT, Framing, ServerSpec, StdioSpec, Timeouts, Transport},
 };
 
-/// What a test may want to be different.
+/// The parts of the setup that a test may change.
 pub(super) struct Setup {
     pub(super) timeouts: Timeouts,
     pub(super) framing: Framing,
     pub(super) known: Option<Dialect>,
-    /// How much the pipe holds that nobody reads.
+    /// How many bytes the pipe holds while nobody reads.
     pub(super) pipe: usize,
     pub(super) message_limit: usize,
-    /// Which launches fail at once, counted from 0.
+    /// The launches that fail at once, counted from 0.
     pub(super) broken: fn(usize) -> bool,
-    /// How many servers may start at a time, and what is seen of them.
+    /// The queue of starts, with scripted data about processes.
     pub(super) starts: Arc<Starts>,
 }
 
@@ -65,13 +65,13 @@ impl Default for Setup {
     }
 }
 
-/// What tests say that the system tells: by default an idle server on an idle machine.
+/// Scripted data of the system: by default an idle server on an idle machine.
 #[derive(Default)]
 pub(crate) struct Scripted {
-    /// How much processor time the server uses between two looks, in seconds.
+    /// The processor time that the server uses between two looks, in seconds.
     pub(crate) uses: AtomicU64,
     used: AtomicU64,
-    /// Not 0: no processor is free.
+    /// If not 0, no processor is free.
     pub(crate) saturated: AtomicU64,
 }
 
@@ -90,7 +90,7 @@ impl Vitals for Scripted {
     }
 }
 
-/// A legacy server that is not asked whether it is modern.
+/// The dialect of a legacy server that is not asked whether it is modern.
 pub(super) fn silent() -> Dialect {
     Dialect { asked_in_vain: Some(u64::MAX), ..Era::Legacy.into() }
 }
@@ -130,7 +130,7 @@ impl Harness {
         Self { handle, calls: Arc::default(), context, peers, launches, reports }
     }
 
-    /// With a server that has been started, opened and listed, and offers one tool.
+    /// A harness with a server that was started, opened and listed, and offers one tool.
     pub(super) async fn ready(setup: Setup, era: Era) -> (Self, Peer) {
         let known = if era == Era::Modern { era.into() } else { silent() };
         let mut harness = Self::new(Setup { known: Some(known), ..setup });
@@ -147,7 +147,7 @@ impl Harness {
 
     // --- what hosts do
 
-    /// Calls a tool; its name is the canary by which an answer is known.
+    /// Calls a tool. Its name also marks the answer.
     pub(super) fn call(&self, tool: &str) -> Ticket {
         self.call_within(tool, None)
     }
@@ -175,7 +175,7 @@ impl Harness {
         self.launches.lock().unwrap().iter().map(|at| (*at - start).as_secs_f64()).collect()
     }
 
-    /// The next report in words: the names of the tools, or what failed.
+    /// The next report as text: the names of the tools, or what failed.
     pub(super) async fn report(&mut self) -> String {
         let report = soon("a report", self.reports.recv()).await.expect("the task reports");
         match report.outcome {
@@ -184,7 +184,7 @@ impl Harness {
         }
     }
 
-    /// The next report as it is.
+    /// The next report, unchanged.
     pub(super) async fn whole_report(&mut self) -> Report {
         soon("a report", self.reports.recv()).await.expect("the task reports")
     }
@@ -201,7 +201,7 @@ impl Harness {
         (report.outcome.expect_err("a failure"), report.dialect)
     }
 
-    /// Waits for the status to be so.
+    /// Waits until the status matches.
     pub(super) async fn condition(&self, wanted: impl Fn(&Condition) -> bool) {
         let mut status = self.handle.status();
         let waiting = status.wait_for(|status| wanted(&status.condition));
@@ -257,7 +257,7 @@ pub(crate) fn text_of(answer: &Answer) -> String {
     }
 }
 
-/// The callers of a server: they record everything that comes back.
+/// The callers of a server; they record everything that comes back.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     ends: watch::Sender<HashMap<Ticket, Vec<String>>>,
@@ -286,7 +286,7 @@ impl Calls {
         }
     }
 
-    /// How the call ended, when it has: the result's JSON, or the error's words.
+    /// The end of the call: the result's JSON, or the error message. Waits for it.
     pub(super) async fn end(&self, ticket: Ticket) -> String {
         let mut ends = self.ends.subscribe();
         soon("an answer", ends.wait_for(|ends| ends.contains_key(&ticket)))
@@ -297,12 +297,12 @@ impl Calls {
         ends.into_iter().next().unwrap()
     }
 
-    /// Every end that this call has met so far: never more than one.
+    /// All ends of this call so far, which must never be more than one.
     pub(super) fn ends_of(&self, ticket: Ticket) -> Vec<String> {
         self.ends.borrow().get(&ticket).cloned().unwrap_or_default()
     }
 
-    /// From now on the callers can take more, or not.
+    /// Sets whether the callers can take no more.
     pub(super) fn press(&self, pressed: bool) {
         self.pressed.send_replace(pressed);
         self.wakers.lock().unwrap().drain(..).for_each(Waker::wake);

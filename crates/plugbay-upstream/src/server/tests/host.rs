@@ -1,4 +1,4 @@
-//! A scripted host: it records everything that the actor sends it, and answers when the test says so.
+//! A scripted host: it records everything that the actor sends it, and answers when the test wants.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ use crate::server::Command;
 pub(crate) struct Host {
     refuses: Option<ServerRequestError>,
     owner: Option<[u8; 32]>,
-    /// Its user can log in.
+    /// Whether its user can log in.
     logs_in: bool,
     events: watch::Sender<Vec<HostEvent>>,
     read: Mutex<usize>,
@@ -37,15 +37,15 @@ pub(crate) enum HostEvent {
     Request(Ticket, Option<Ticket>, String),
     Withdrawn(Ticket, String),
     Completed(String),
-    /// A notification of the server, or progress.
+    /// A notification of the server, or a progress notification.
     Notification(String),
     Answered(Ticket, String),
-    /// The lists have changed during a call, and hosts can see the new ones.
+    /// The lists have changed during a call; then hosts can see the new ones.
     ListsChanging(Ticket),
     ListsChanged(Ticket),
 }
 
-/// Records the end of a change.
+/// Records the end of a list change.
 struct Guard(watch::Sender<Vec<HostEvent>>, Ticket);
 
 impl Drop for Guard {
@@ -64,7 +64,7 @@ impl Host {
         Arc::new(Self { logs_in: true, ..Self::default() })
     }
 
-    /// One of the requests of a host.
+    /// One of the requests of a host, identified by its owner.
     pub(crate) fn owned_by(owner: Option<u8>) -> Arc<Self> {
         let owner = owner.map(|owner| [owner; 32]);
         Arc::new(Self { owner, ..Self::default() })
@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// How many events have come.
+    /// How many events were recorded.
     pub(crate) fn received(&self) -> usize {
         self.events.borrow().len()
     }

@@ -117,7 +117,7 @@ async fn notifications_do_not_keep_a_server_from_being_idle() {
     assert_eq!(start.elapsed(), 5 * MINUTE);
 }
 
-/// A server that died while nobody used it is told apart from one that broke off a call.
+/// A server that died while idle is reported differently from one that broke off a call.
 #[tokio::test(start_paused = true)]
 async fn a_crash_report_says_whether_calls_were_in_flight() {
     for era in [Era::Legacy, Era::Modern] {

@@ -28,7 +28,7 @@ use crate::{
     spec::Framing,
 };
 
-/// One process: its instances, and the server's ends of all launches.
+/// One process: its instances, and the servers' ends of all launches.
 struct Stage {
     instances: Arc<Instances>,
     peers: mpsc::UnboundedReceiver<Peer>,
@@ -36,7 +36,7 @@ struct Stage {
     calls: Arc<Calls>,
 }
 
-/// A gateway or a session, and what it has heard.
+/// A gateway or a session, with the reports that it got.
 struct Heard {
     user: User,
     reports: mpsc::UnboundedReceiver<Report>,
@@ -61,7 +61,7 @@ impl Stage {
         self.instances.attach(&spec(Framing::Newline), Path::new(folder), sharing, Some(silent()), user)
     }
 
-    /// A pool in which each session has an instance of its own, of which `limit` may run.
+    /// A pool in which each session has an instance of its own. At most `limit` of them may run.
     fn per_session(&self, limit: usize) -> (Arc<Pool>, Attached) {
         self.per_session_in("/a", limit)
     }
@@ -97,7 +97,7 @@ impl Stage {
         peer
     }
 
-    /// One call of a session that starts its instance, up to the answer.
+    /// The first call of a session, which starts its instance, up to the answer.
     async fn first_call(&mut self, session: &SessionPool) -> Peer {
         let ticket = self.call(session, "first");
         let mut peer = self.opened().await;
@@ -383,7 +383,7 @@ async fn a_server_that_keeps_a_file_gets_one_for_each_session() {
     assert_eq!(seen, ["/files/s-one.json", "/files/s-two.json"].map(|path| Some(path.to_owned())));
 }
 
-/// Otherwise sessions that wait for a busy server would hold up the start of every other one.
+/// Otherwise sessions that wait for a busy server would hold up the start of every other server.
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_waits_for_its_slot_holds_up_no_other_start() {
     let mut stage = Stage::new();

@@ -126,7 +126,7 @@ async fn a_server_that_refuses_tools_list_has_failed() {
     }
 }
 
-/// Many servers do one thing at a time: a list then waits for the call before it.
+/// Many servers do one thing at a time: then a list waits for the call before it.
 #[tokio::test(start_paused = true)]
 async fn a_slow_tools_list_behind_a_call_does_not_end_the_server() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;

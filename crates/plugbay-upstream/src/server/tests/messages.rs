@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::harness::{Harness, Setup};
 
-/// `#` stands for the id of the call.
+/// Fills a template, in which `#` stands for the id of the call.
 fn filled(template: &str, id: u64) -> String {
     template.replace('#', &id.to_string())
 }
@@ -135,7 +135,7 @@ async fn a_response_over_the_message_limit_ends_its_call() {
         Harness::ready(Setup { message_limit: 1000, ..Setup::default() }, Era::Legacy).await;
     let (large, small) = (harness.call("large"), harness.call("small"));
     let request = peer.expect_call("large").await;
-    // In the order of most servers: the envelope first.
+    // In the order that most servers use: the envelope first.
     let (id, text) = (&request["id"], "x".repeat(5000));
     peer.say(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"text":"{text}"}}}}"#)).await;
     assert!(harness.calls.end(large).await.contains("is larger than 1000 bytes"));

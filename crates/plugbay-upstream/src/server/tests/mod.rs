@@ -25,7 +25,8 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Awaits what must come; on a paused clock a minute costs nothing, and a day is for ever.
+/// Awaits an event that must come. The clock is paused: waiting a minute takes no time, and a day counts as
+/// for ever.
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     let waited = tokio::time::timeout(24 * 60 * MINUTE, future).await;
     waited.unwrap_or_else(|_| panic!("{what} never came"))

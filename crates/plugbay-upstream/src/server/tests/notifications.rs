@@ -1,4 +1,4 @@
-//! Subscriptions and log levels of hosts, and how servers get them.
+//! Subscriptions and log levels of hosts, and their way to servers.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{Starts, server::Command};
 
-/// A legacy server that can be told what hosts want to hear.
+/// A legacy server that supports subscriptions and log levels.
 async fn attentive() -> (Harness, Peer) {
     let mut harness = Harness::new(Setup::default());
     harness.handle.refresh();

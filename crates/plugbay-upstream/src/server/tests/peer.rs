@@ -1,4 +1,4 @@
-//! A scripted MCP server: its end of a connection, played line by line.
+//! A scripted MCP server: the test plays its end of a connection line by line.
 
 use std::fmt::Display;
 
@@ -26,7 +26,7 @@ impl Peer {
 
     // --- receiving
 
-    /// The next message as it came; `None` when the gateway has closed its end.
+    /// The next message, unparsed; `None` when the gateway has closed its end.
     pub(super) async fn receive(&mut self) -> Option<String> {
         loop {
             if let Some(item) = self.framer.take() {
@@ -45,7 +45,7 @@ impl Peer {
         Some(serde_json::from_str(&message).expect("JSON"))
     }
 
-    /// The next message, which must be of this method.
+    /// The next message, which must have this method.
     pub(super) async fn expect(&mut self, method: &str) -> Value {
         let message = self.next().await.unwrap_or_else(|| panic!("closed instead of {method}"));
         assert_eq!(message["method"], method, "{message}");
@@ -76,12 +76,12 @@ impl Peer {
 
     // --- sending
 
-    /// Writes a line; the gateway may have gone.
+    /// Writes a line; the gateway may be gone.
     pub(super) async fn say(&mut self, line: impl Display) {
         self.say_bytes(format!("{line}\n").as_bytes()).await;
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     pub(super) async fn say_bytes(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
@@ -109,7 +109,7 @@ impl Peer {
 
     // --- whole passages
 
-    /// Opens in this era; the first list is still to come.
+    /// Performs an opening in this era; the first list is still to come.
     pub(super) async fn open(&mut self, era: Era) {
         let request = self.next().await.expect("an opening request");
         let capabilities = json!({ "capabilities": { "tools": {} } });

@@ -1,4 +1,4 @@
-//! Restarts: a call that the server received is never sent again, an unsent one goes to the next server.
+//! Restarts: a call that the server received is never sent again; an unsent one goes to the next server.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{Pool, ServerSet};
 
-/// A server that has taken the first call and not one byte of the second and third.
+/// A server that has read the first call, but not one byte of the second and third.
 async fn stuffed(setup: Setup) -> (Harness, Peer, [plugbay_core::exchange::Ticket; 3]) {
     let (harness, peer) = Harness::ready(Setup { pipe: 300, ..setup }, Era::Legacy).await;
     let first = harness.call(&"x".repeat(1000));
@@ -139,7 +139,7 @@ async fn an_activation_during_a_failing_retry_is_told_of_the_next_start() {
     assert!(heard.await.unwrap().is_err(), "one more start, not many");
 }
 
-/// The answer is in the pipe already when writing to the server fails.
+/// The answer is already in the pipe when writing to the server fails.
 #[tokio::test(start_paused = true)]
 async fn responses_before_a_crash_are_delivered() {
     let (mut harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
@@ -157,7 +157,7 @@ async fn responses_before_a_crash_are_delivered() {
     assert_eq!(harness.calls.end(unsent).await, r#"{"b":1}"#);
 }
 
-/// Where the server stands when it is stopped.
+/// Stops a server in each of its states.
 #[tokio::test(start_paused = true)]
 async fn stop_answers_every_call() {
     let gone = "server 's' is not configured any more";
@@ -184,7 +184,7 @@ async fn stop_answers_every_call() {
             "resting" => harness = Harness::new(Setup { broken: |_| true, ..Setup::default() }),
             _ => {}
         }
-        // These are in the task's inbox when the word comes, before it and behind it.
+        // These are in the actor's inbox when the stop arrives: one before it, one after it.
         let before = harness.call("b");
         let stopping = harness.handle.stop();
         let behind = async { harness.call("c") };

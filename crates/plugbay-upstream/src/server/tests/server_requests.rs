@@ -19,7 +19,7 @@ use crate::{server::Command, spec::Timeouts};
 
 const SAMPLING: &str = r#"{ "id":"é 1","method":"sampling/createMessage", "jsonrpc":"2.0","params":{"n":12345678901234567890.0}}"#;
 
-/// A server that has sent a sampling request during a call, and the number under which the host got it.
+/// A server that has sent a sampling request during a call, and the number of that request at the host.
 async fn sampling_during_a_call() -> (Harness, Peer, Arc<Host>, Ticket) {
     let (harness, mut peer) = Harness::ready(Setup::default(), Era::Legacy).await;
     let host = Host::new(None);
@@ -161,7 +161,7 @@ async fn late_server_requests_and_logs_of_one_hosts_work_reach_no_other_host() {
     peer.answer(&request, json!({})).await;
     assert_eq!(first.next_event().await, HostEvent::Answered(ticket, "{}".to_owned()));
 
-    // It alone has called, so that another host that can be asked is not.
+    // Only the second host has made a call, so the other one is not asked, although it could be.
     harness.listens(&second);
     for message in [log, unknown, SAMPLING] {
         peer.say(message).await;
@@ -178,7 +178,7 @@ async fn late_server_requests_and_logs_of_one_hosts_work_reach_no_other_host() {
     assert_eq!(refused["error"]["message"], ServerRequestError::Ambiguous.to_string());
     second.expect_nothing_more();
 
-    // The next process has worked for nobody else.
+    // The next process has worked for no other host.
     drop(peer);
     let HostEvent::Answered(..) = second.next_event().await else { panic!("no end") };
     harness.call_by(&second, "c");
@@ -327,7 +327,7 @@ async fn a_crash_withdraws_open_server_requests() {
     assert_eq!(withdrawn, number);
     let HostEvent::Answered(ended, _) = host.next_event().await else { panic!("no end") };
     assert_eq!(ended, call);
-    // Its successor does not get what another has asked.
+    // Its successor does not get answers to another server's requests.
     harness.handle.refresh();
     let mut peer = harness.launched().await;
     peer.open(Era::Legacy).await;

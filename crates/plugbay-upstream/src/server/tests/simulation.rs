@@ -42,7 +42,7 @@ fn every_call_gets_exactly_one_response_whatever_happens() {
     }
 }
 
-/// A small generator: the same seed, the same schedule.
+/// A small random generator: the same seed gives the same schedule.
 struct Dice(u64);
 
 impl Dice {
@@ -114,7 +114,7 @@ fn quoted(ticket: Ticket) -> String {
     format!("\"{}\"", canary(ticket))
 }
 
-/// Which server got which call, in all their lives.
+/// The servers that got each call, over all their lives.
 type Delivered = Arc<Mutex<BTreeMap<u64, Vec<ServerName>>>>;
 
 struct Stage {
@@ -162,7 +162,7 @@ impl Stage {
         ServerHandle::spawn(spec, known.map(Into::into), self.context.clone())
     }
 
-    /// Another server under the same name; the old one is seen out.
+    /// Replaces a server by another one of the same name, and waits for the end of the old one.
     async fn reload(&self, name: &ServerName, dice: &mut Dice) {
         let mut running = self.pool.servers().handles.clone();
         let old = running.insert(name.clone(), self.spawn(name.clone(), dice)).expect("it was there");
@@ -173,13 +173,13 @@ impl Stage {
 
 // --- the servers
 
-/// A server in a mood: quick or slow, modern or not, sound or doomed.
+/// A server with random properties: quick or slow, modern or legacy, healthy or about to crash.
 struct Wild {
     name: ServerName,
     dice: Dice,
     log: Delivered,
     modern: bool,
-    /// What it will say, and when.
+    /// The messages that it will send, and when.
     plans: BTreeMap<(Instant, usize), String>,
 }
 
@@ -215,7 +215,7 @@ impl Wild {
         }
     }
 
-    /// `false`: that was too much for it.
+    /// Handles a message; `false` if the server crashes at it.
     fn take(&mut self, message: &Value) -> bool {
         let id = &message["id"];
         match message["method"].as_str() {
@@ -266,7 +266,7 @@ impl Wild {
             5 => self.plan(SECOND, json!({ "id": id, "result": answer })),
             6 => self.plan(SECOND, json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" })),
             7 => {
-                // It answers what another server was asked.
+                // It answers a request that another server got.
                 let log = self.log.lock().unwrap();
                 let foreign = log.iter().filter(|(_, servers)| !servers.contains(&self.name));
                 let foreign: Vec<u64> = foreign.map(|(id, _)| *id).collect();

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Condition, Starts, Vitals, spec::Timeouts};
 
-/// A server that uses a processor all the time, with so many slots for starts.
+/// A server that uses a processor all the time, with this many slots for starts.
 fn busy(slots: usize) -> (Arc<Scripted>, Setup) {
     let vitals = Arc::new(Scripted::default());
     vitals.uses.store(1, Relaxed);

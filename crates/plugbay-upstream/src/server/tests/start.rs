@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Starts, Vitals, spec::Framing};
 
-/// Each pause is at most this, and at least three quarters of it.
+/// The longest pause after this many failures. A pause is at least three quarters of it.
 fn longest_pause(failures: usize) -> f64 {
     [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0].get(failures).copied().unwrap_or(300.0)
 }
@@ -99,7 +99,7 @@ async fn calls_wait_for_the_start_and_go_out_in_order() {
     assert!(calls.iter().all(|call| harness.calls.ends_of(*call).is_empty()));
 }
 
-/// What the server does before its time is over, and what callers then hear.
+/// What the server does before its timeout, and the error that callers get.
 #[tokio::test(start_paused = true)]
 async fn a_start_has_one_deadline_whatever_the_server_prints() {
     for (known, words) in [(None, "did not answer within 30 s of its start"), (Some(silent()), "try: ")] {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{server::Command, spec::Timeouts};
 
-/// A host's call, which the server answers by a task that it keeps for so long.
+/// A host's call that the server answers with a task, which it keeps for `ttl`.
 async fn begin(harness: &Harness, peer: &mut Peer, host: &Arc<Host>, id: &str, ttl: Value) -> Value {
     let call = harness.call_with_role(host, "begin", TaskRole::Begin);
     let request = peer.expect_call("begin").await;
@@ -88,7 +88,7 @@ async fn a_task_lost_with_its_server_is_answered_with_the_reason() {
         let HostEvent::Answered(_, why) = host.next_event().await else { panic!() };
         assert!(why.contains(words), "{why}");
     }
-    // Some keep their tasks elsewhere.
+    // Some servers keep their tasks elsewhere.
     harness.call_with_role(&host, "get", about("1"));
     let request = peer.expect_call("get").await;
     peer.answer(&request, json!({ "taskId": "1", "status": "working" })).await;

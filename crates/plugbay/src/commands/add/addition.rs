@@ -24,7 +24,7 @@ pub struct Addition {
 }
 
 impl Addition {
-    /// Reads the options of `add`. The second value are notes for the user.
+    /// Reads the options of `add`. The second value holds notes for the user.
     pub fn of(args: AddArgs, folder: &Path) -> Result<(Self, Vec<String>), CommandError> {
         let name = server_name(&args.name)?;
         let mut notes = args.without_effect.notes();
@@ -55,14 +55,14 @@ impl Addition {
         Input::Object(self.members.clone())
     }
 
-    /// Whether it says how the server is reached.
+    /// Whether it says how to reach the server.
     pub fn has_launch(&self) -> bool {
         let reaches = |key: &str| ["command", "cmd", "url", "serverUrl", "uri", "httpUrl"].contains(&key);
         self.members.iter().any(|(key, _)| reaches(key))
     }
 }
 
-/// A name that plugbay can use.
+/// A valid server name, or an error with a suggestion.
 pub fn server_name(name: &str) -> Result<ServerName, CommandError> {
     ServerName::parse(name).map_err(|error| {
         let problem = CommandError::usage(format!("the server name {name:?} {error}"));
@@ -79,8 +79,8 @@ pub fn no_launch(name: &str) -> CommandError {
         .hint(format!("an address: plugbay add {name} https://HOST/mcp"))
 }
 
-/// How the server is reached. Without an address or a program, the launch holds only the rest, and the second value
-/// names the member that is missing.
+/// The launch of the server. Without an address or a program, it holds only the other settings, and the
+/// second value names the missing member.
 fn launch(
     name: &str,
     mut words: Vec<String>,
@@ -154,8 +154,8 @@ fn login(flags: LoginFlags, notes: &mut Vec<String>) -> Map<String, Value> {
     if oauth.is_empty() { oauth } else { Map::from_iter([("oauth".to_owned(), oauth.into())]) }
 }
 
-/// The words of a command line that was given as one word, as some READMEs do. Where a shell would do more than
-/// split it, or a file has that name, it stays one word.
+/// The words of a command line that was given as one word, as in some READMEs. It stays one word if a shell
+/// would do more than split it, or if a file has that name.
 fn whole_line(words: &[String], folder: &Path) -> Option<Vec<String>> {
     let [line] = words else { return None };
     let is_plain =
@@ -166,7 +166,7 @@ fn whole_line(words: &[String], folder: &Path) -> Option<Vec<String>> {
         .filter(|words: &Vec<_>| !words.is_empty())
 }
 
-/// The first word that means a file of this folder.
+/// The first word that names a file relative to this folder.
 fn relative_path(words: &[String], folder: &Path) -> Option<String> {
     let is_meant = |word: &&String| {
         word.contains(['/', '.']) && Path::new(word).is_relative() && folder.join(word).exists()

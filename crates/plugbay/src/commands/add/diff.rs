@@ -6,7 +6,7 @@ use similar::{ChangeTag, TextDiff};
 use crate::config::public_url;
 
 const MAPS: [&str; 8] = ["env", "environment", "envs", "headers", "http_headers", "plugbay", "oauth", "auth"];
-/// Members of a login that are no secrets.
+/// Members of a login that are not secret.
 const PUBLIC: [&str; 10] = [
     "clientId",
     "client_id",
@@ -23,7 +23,8 @@ const ADDRESSES: [&str; 4] = ["url", "serverUrl", "uri", "httpUrl"];
 const HIDDEN: &str = "…";
 const OTHER: &str = "… (another value)";
 
-/// One line per key, with `-`, `+` or a blank before it. Secrets are hidden; that one differs can be seen.
+/// One line per key, with `-`, `+` or a blank in front. Secrets are hidden, but a changed secret shows as
+/// changed.
 pub fn lines(before: &Value, after: &Value) -> String {
     let (before, after) = (flat(before, before), flat(after, before));
     let diff = TextDiff::from_lines(&before, &after);
@@ -38,7 +39,7 @@ pub fn lines(before: &Value, after: &Value) -> String {
     lines.collect()
 }
 
-/// The keys of an entry with their values, one per line; those of variables and headers one by one.
+/// The keys of an entry with their values, one per line. Variables and headers are listed one by one.
 fn flat(entry: &Value, base: &Value) -> String {
     let members = entry.as_object().into_iter().flatten();
     let lines = members.flat_map(|(key, value)| match value {
@@ -60,7 +61,7 @@ fn flat(entry: &Value, base: &Value) -> String {
     lines.collect()
 }
 
-/// A reference to a variable is no secret.
+/// Hides a value, unless it refers to a variable, which is not secret.
 fn hidden(value: &Value, old: Option<&Value>) -> String {
     let is_reference = value.as_str().is_some_and(|text| text.starts_with("${") && text.ends_with('}'));
     match old {

@@ -131,7 +131,7 @@ pub struct WithoutEffect {
 }
 
 impl WithoutEffect {
-    /// One note for each kind that was given.
+    /// Notes, one for each kind of option that was given.
     pub fn notes(&self) -> Vec<String> {
         let oauth = [
             (self.oauth_client_registration.is_some(), "--oauth-client-registration"),
@@ -169,7 +169,7 @@ fn transport() -> impl TypedValueParser<Value = Transport> {
     })
 }
 
-/// Where an option of the program may have been taken for one of plugbay's.
+/// The hint if an option of the program may have been taken for one of plugbay's.
 const FOR_THE_PROGRAM: &str = "an option for the program must stand behind `--`";
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -188,7 +188,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A bare number counts milliseconds, as Gemini CLI's does.
+/// Parses a time. A bare number means milliseconds, as in Gemini CLI.
 fn milliseconds(text: &str) -> Result<u64, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);

@@ -1,17 +1,20 @@
-//! The command line of `add`, as other programs accept it, in the one form that clap parses.
+//! Normalises the command line of `add`, in all forms that other programs accept, to the one form that clap
+//! parses.
 //!
-//! Hosts disagree on their own `mcp add`: where options may stand, whether `--` is needed, how many values an option
-//! takes. Their rules are joined here, so that a line written for any of them works:
+//! Hosts disagree on their own `mcp add`: where options may stand, whether `--` is needed, how many values an
+//! option takes. Their rules are combined here, so that a line written for any of them works:
 //!
-//! - Options may stand anywhere before `--`; everything behind it is literal.
+//! - Options may stand anywhere before `--`; everything after it is literal.
 //! - `-e` and `-H` take further values for as long as these look like one (`A=1 B=2`, `"K: V"`).
-//! - Behind the program, an unknown option is one of its arguments. A program that runs containers gets all of them.
+//! - After the program, an unknown option is one of its arguments. A program that runs containers gets all of
+//!   them.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, ArgAction, Command};
 
-/// Options that stay plugbay's own behind the program: those that hosts accept there, and those of writing.
+/// Options that stay plugbay's own even after the program: those that hosts accept there, and those about
+/// writing.
 const ALSO_BEHIND_THE_PROGRAM: [&str; 15] = [
     "scope",
     "transport",
@@ -29,13 +32,13 @@ const ALSO_BEHIND_THE_PROGRAM: [&str; 15] = [
     "update",
     "bearer-token-env-var",
 ];
-/// Their own `-e`, `-t` and `--env` mean something else.
+/// Programs that run containers: their own `-e`, `-t` and `--env` mean something else.
 const CONTAINER_PROGRAMS: [&str; 4] = ["docker", "podman", "nerdctl", "container"];
-/// Commands that may also be written behind `mcp`, as hosts do.
+/// Commands that may also be written after `mcp`, as hosts do.
 const BEHIND_MCP: [&str; 7] = ["add", "add-json", "remove", "get", "list", "enable", "disable"];
 
 /// The words of the whole command line, with those of `add` rewritten to `add OPTIONS -- NAME LAUNCH…`. Other
-/// commands stay as they are, except that `mcp` before them is dropped.
+/// commands stay unchanged, except that a preceding `mcp` is dropped.
 pub fn canonical(command: impl FnOnce() -> Command, mut words: Vec<OsString>) -> Vec<OsString> {
     if !words.iter().any(|word| word == "add" || word == "mcp") {
         return words; // the usual case, in which clap's definitions need not be built twice
@@ -60,7 +63,7 @@ pub fn canonical(command: impl FnOnce() -> Command, mut words: Vec<OsString>) ->
     words
 }
 
-/// Where the name of the subcommand stands.
+/// The index of the subcommand's name.
 fn subcommand(command: &Command, words: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -105,7 +108,7 @@ impl Line<'_> {
         }
     }
 
-    /// In a form in which a value may begin with `-`.
+    /// Adds an option in a form in which its value may begin with `-`.
     fn option(&mut self, arg: &Arg, value: Option<OsString>) {
         let mut word = OsString::from(format!("--{}", name(arg)));
         if let Some(value) = value {
@@ -128,7 +131,8 @@ impl Line<'_> {
         match name(arg) {
             "env" => is_assignment(word),
             "header" => is_header(word),
-            // Gemini CLI takes several words here. Before the program is known, they would be the name.
+            // Gemini CLI takes several words here. Before the program is known, they would be taken for the
+            // name.
             "include-tools" | "exclude-tools" => self.has_program() && !word.starts_with('-'),
             _ => false,
         }
@@ -138,7 +142,7 @@ impl Line<'_> {
         self.program().is_some()
     }
 
-    /// The program's name without its folder; none for a server behind a URL.
+    /// The program's name without its folder; `None` for a server behind a URL.
     fn program(&self) -> Option<&str> {
         let program = self.positional.get(1)?.to_str().unwrap_or_default();
         (!is_url(program)).then(|| program.rsplit('/').next().unwrap_or_default())
@@ -149,14 +153,14 @@ pub(super) fn is_url(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
 }
 
-/// `NAME=…`, with the name of a variable.
+/// Whether the word is `NAME=…`, with a valid variable name.
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
     })
 }
 
-/// `Name: value`, and no address.
+/// Whether the word is `Name: value`, and no address.
 fn is_header(word: &str) -> bool {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
     !is_url(word)

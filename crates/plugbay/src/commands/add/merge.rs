@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::addition::Addition;
 use crate::config::{EditError, Editable};
 
-/// Objects whose members are merged.
+/// The objects whose members are merged.
 const MERGED: [&[&str]; 4] =
     [&["env", "environment", "envs"], &["headers", "http_headers"], &["oauth", "auth"], &["plugbay"]];
 const PROGRAM: [&str; 8] =
@@ -30,8 +30,8 @@ const REMOTE: [&str; 15] = [
 ];
 const KIND: [&str; 2] = ["type", "transport"];
 
-/// Changes the entry of this name: given members replace its own, variables and headers are merged. A program in
-/// place of an address, or the reverse, takes the other's members away.
+/// Changes the entry of this name: given members replace its own, variables and headers are merged. If a
+/// program replaces an address, or the reverse, the members of the old one are removed.
 pub fn update(file: &mut Editable, written_name: &str, addition: &Addition) -> Result<(), EditError> {
     let given = |key: &str| addition.members.iter().any(|(member, _)| member == key);
     let has = |keys: &[&str]| keys.iter().any(|key| given(key));
@@ -63,7 +63,7 @@ fn set(file: &mut Editable, name: &str, key: &str, value: &Input) -> Result<(), 
     let present = |key: &str| file.entry(name).is_some_and(|entry| entry.get(key).is_some());
     let family = [&["command", "cmd"], &REMOTE[..4], &KIND[..]].into_iter().chain(MERGED);
     let spellings = family.into_iter().find(|keys| keys.contains(&key));
-    // The spelling that the entry already has; two of them would contradict each other.
+    // The spelling that the entry already uses: two spellings would contradict each other.
     let key = spellings.into_iter().flatten().copied().find(|key| present(key)).unwrap_or(key);
     let has_members = file.entry(name).is_some_and(|entry| entry.get(key).is_some_and(Value::is_object));
     match value {

@@ -48,7 +48,7 @@ pub struct AddJsonArgs {
 const JSON_USAGE: &str =
     "plugbay add-json [OPTIONS] [NAME] JSON\n       plugbay add-json [OPTIONS] [NAME] - < FILE";
 
-/// What `add` did.
+/// The result of `add`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub file: PathBuf,
@@ -64,7 +64,7 @@ pub struct Row {
     pub change: Change,
     /// The program and its arguments, or the address without its secret parts.
     pub launch: Vec<String>,
-    /// The changes of an existing entry, line by line, without secrets.
+    /// The changes to an existing entry, line by line, without secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// Absent if the server was not started.
@@ -79,7 +79,7 @@ pub struct Row {
 pub enum Change {
     Added,
     Updated,
-    /// The file has the same entry.
+    /// The file already has the same entry.
     Unchanged,
     /// The server does not start, so its entry was not written.
     Failed,
@@ -129,7 +129,7 @@ async fn put(
         .collect();
     let mut trials = if flags.no_check { Trials::new() } else { try_out(context, settings, &wanted).await };
 
-    // A server that needs a login is not broken, and its entry must be there before the user can log in.
+    // A server that needs a login is not broken. Its entry must exist before the user can log in.
     let works =
         |plan: &&Plan| !matches!(trials.get(&plan.addition.name), Some(Err(failure)) if !failure.needs_login);
     let working: Vec<Plan> = plans.iter().filter(works).cloned().collect();
@@ -157,11 +157,11 @@ async fn put(
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What becomes of one addition.
+/// What will be done for one addition.
 #[derive(Debug, Clone)]
 struct Plan {
     addition: Addition,
-    /// The name as it is, or will be, written.
+    /// The name as written in the file, now or later.
     written_name: String,
     kind: Kind,
 }
@@ -174,7 +174,7 @@ enum Kind {
 }
 
 impl Plan {
-    /// An existing entry is an error, unless it may be updated or is the same.
+    /// The plan for an addition. An existing entry is an error, unless it may be updated or is the same.
     fn of(
         context: &Context,
         file: &Editable,
@@ -236,8 +236,8 @@ fn apply(file: &Editable, plans: &[Plan]) -> Result<Editable, EditError> {
     Ok(changed)
 }
 
-/// Shows the problems that the changes would bring into the file, such as an unknown key of a pasted entry. That an
-/// entry cannot be used is shown as its server's failure.
+/// Shows the problems that the changes would add to the file, such as an unknown key in a pasted entry. An
+/// unusable entry is shown as its server's failure instead.
 fn show_new_problems(context: &Context, file: &Editable, changed: &Settings) {
     let before = context.source.preview(file).diagnostics;
     let is_shown_as_failure = |message: &str| {
@@ -252,7 +252,7 @@ fn show_new_problems(context: &Context, file: &Editable, changed: &Settings) {
     context.output.diagnostics(&problems);
 }
 
-/// Notes on the scope and on servers that are the same.
+/// Notes on the scope, and on other servers with the same launch.
 fn remarks(
     context: &Context,
     flags: &WriteFlags,

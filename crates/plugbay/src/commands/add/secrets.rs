@@ -2,10 +2,10 @@
 
 use plugbay_hosts::jsonc::Input;
 
-/// Words in the name of a variable or header that holds a secret.
+/// Words that show that a variable or header holds a secret.
 const NAMES: [&str; 8] =
     ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTHORIZATION", "COOKIE"];
-/// How the tokens of well-known services begin.
+/// The prefixes of the tokens of well-known services.
 const BEGINNINGS: [&str; 12] = [
     "ghp_",
     "gho_",
@@ -22,7 +22,8 @@ const BEGINNINGS: [&str; 12] = [
 ];
 const SHORTEST: usize = 8;
 
-/// Notes on the given `env`, `headers` and `oauth` of an entry; on secrets only if the file holds the entry.
+/// Notes on the given `env`, `headers` and `oauth` of an entry. Secrets are noted only if the file will hold
+/// the entry.
 pub fn notes(server: &str, members: &[(String, Input)], is_written: bool) -> Vec<String> {
     let values = members.iter().flat_map(|(key, value)| {
         let kind = match key.as_str() {
@@ -75,7 +76,7 @@ fn note(server: &str, kind: &str, name: &str, value: &str, is_written: bool) -> 
     ))
 }
 
-/// `YOUR_API_KEY`, `<token>`, `xxx`, `...`
+/// Whether the value is a placeholder: `YOUR_API_KEY`, `<token>`, `xxx`, `...`
 fn is_placeholder(value: &str) -> bool {
     let upper = value.to_uppercase();
     let is_filler = |filler: &[char]| !value.is_empty() && value.chars().all(|char| filler.contains(&char));

@@ -1,4 +1,4 @@
-//! Servers in pasted JSON: one entry, or `mcpServers` as READMEs show it.
+//! Servers in pasted JSON: one entry, or `mcpServers` as in READMEs.
 
 use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use plugbay_hosts::jsonc::Input;
@@ -8,12 +8,12 @@ use crate::commands::CommandError;
 
 /// Keys that hold servers, in the files of hosts.
 const WRAPPERS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp"];
-/// A key of an entry that says how its server is reached.
+/// Keys of an entry that say how its server is reached.
 const LAUNCHES: [&str; 7] = ["command", "cmd", "url", "serverUrl", "uri", "httpUrl", "type"];
 
 type Members = Vec<(String, Input)>;
 
-/// The servers in `text`. A name renames the only one, or chooses one of several.
+/// The servers in `text`. A name renames the only one, or selects one of several.
 pub fn read(text: &str, name: Option<&str>) -> Result<Vec<Addition>, CommandError> {
     let members = unwrap(object(text)?);
     let is_entry = members.iter().any(|(key, value)| is_launch(key, value));
@@ -56,12 +56,12 @@ fn no_server(why: &str) -> CommandError {
         .hint("or what a README shows: plugbay add-json '{\"mcpServers\": {…}}'")
 }
 
-/// `type` alone is an entry's only as a string: a server may have that name.
+/// Whether a key belongs to a launch. `type` does only as a string: otherwise it may be a server's name.
 fn is_launch(key: &str, value: &Input) -> bool {
     LAUNCHES.contains(&key) && !matches!(value, Input::Object(_))
 }
 
-/// The object of servers inside, whatever a host's file puts around it.
+/// The object that holds the servers, whatever a host's file puts around it.
 fn unwrap(members: Members) -> Members {
     let is_wrapper = |(key, value): &(String, Input)| {
         WRAPPERS.contains(&key.as_str())
@@ -76,7 +76,7 @@ fn unwrap(members: Members) -> Members {
     }
 }
 
-/// READMEs often show the members without the braces around them.
+/// Parses an object. READMEs often show the members without the braces.
 fn object(text: &str) -> Result<Members, CommandError> {
     let text = text.trim().trim_start_matches('\u{feff}');
     let braced;
@@ -96,7 +96,7 @@ fn object(text: &str) -> Result<Members, CommandError> {
     }
 }
 
-/// Keys keep their order, and numbers their digits.
+/// Converts a value. Keys keep their order, and numbers their digits.
 fn input(value: &ast::Value<'_>) -> Input {
     match value {
         ast::Value::NullKeyword(_) => Input::Null,

@@ -1,4 +1,4 @@
-//! Lines of `add` as READMEs write them for other programs, and pasted JSON.
+//! Lines of `add` as READMEs show them for other programs, and pasted JSON.
 
 use std::{ffi::OsString, path::Path};
 
@@ -59,7 +59,7 @@ fn value(addition: &Addition) -> Value {
     jsonc::get(&text, &["entry"]).unwrap().unwrap()
 }
 
-/// The line adds `name` with this entry.
+/// Checks that the line adds `name` with this entry.
 #[track_caller]
 fn check(line: &str, name: &str, entry: &Value) {
     let (found, _) = addition(line).unwrap_or_else(|error| panic!("{line}\n{error}"));
@@ -208,7 +208,7 @@ fn lines_for_gemini_mcp_add_work() {
     let keyed = with(program("npx -y a"), "env", json!({ "K": "1" }));
     check("add -e K=1 a npx -y a", "a", &keyed);
     check("add a npx -y a --env K=1", "a", &keyed);
-    // Gemini CLI itself takes this `-e` for its own and loses the variable.
+    // Gemini CLI itself takes this `-e` for its own option, and loses the variable.
     check("add a docker run -i --rm -e TOKEN img", "a", &program("docker run -i --rm -e TOKEN img"));
     check(
         "add a node x.js --config c.json --json -v --url u",

@@ -22,18 +22,18 @@ pub struct Offer {
 
 #[derive(Debug, Serialize)]
 pub struct ToolCost {
-    /// As hosts see it.
+    /// The name that hosts see.
     pub name: String,
     pub tokens: usize,
     pub description: String,
 }
 
-/// A first start may download a package, so it gets at least this much time.
+/// Least time for a first start, which may download a package.
 const FIRST_START: Duration = Duration::from_secs(120);
 
 pub type Trials = BTreeMap<ServerName, Result<Offer, StartFailure>>;
 
-/// Starts these servers of the settings, all at once, and no others.
+/// Starts only these servers of the settings, all at once.
 pub async fn try_out(context: &Context, mut settings: Settings, wanted: &[ServerName]) -> Trials {
     settings.servers.retain(|server| wanted.contains(&server.name));
     for spec in settings.servers.iter_mut().filter_map(|server| server.spec.as_mut().ok()) {
@@ -63,7 +63,8 @@ pub async fn try_out(context: &Context, mut settings: Settings, wanted: &[Server
     trials
 }
 
-/// The failure of an entry that plugbay cannot use. It names no place: the entry is not in the file yet.
+/// The failure of an entry that plugbay cannot use. It names no place, because the entry is not in the file
+/// yet.
 fn unusable(settings: &Settings, reason: &str) -> StartFailure {
     let problem = settings.diagnostics.iter().find(|problem| problem.one_line() == reason);
     let (reason, remedy) = match problem {

@@ -7,9 +7,10 @@ use std::{
 
 use url::Url;
 
-/// Whether one of these programs has been started with the address. Each is a program and its arguments.
+/// Opens the address with the first browser that starts. Each is a program with its arguments. Returns
+/// whether one did.
 pub fn open(url: &Url, browsers: &[Vec<String>]) -> bool {
-    // Anything else could make a browser run something.
+    // With another scheme a browser could run a program.
     if !matches!(url.scheme(), "http" | "https") {
         return false;
     }
@@ -20,7 +21,7 @@ fn start(browser: &[String], url: &str) -> bool {
     let Some((program, args)) = browser.split_first() else { return false };
     let mut command = Command::new(program);
     command.args(arguments(args, url)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // It outlives this command, and the user's Ctrl-C is not meant for it.
+    // The browser outlives this command, and must not get the user's Ctrl-C.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     match command.spawn() {
@@ -32,7 +33,7 @@ fn start(browser: &[String], url: &str) -> bool {
     }
 }
 
-/// `%s` stands for the address; without it the address is the last argument.
+/// The arguments of a browser. `%s` stands for the address; without it the address is the last argument.
 fn arguments(args: &[String], url: &str) -> Vec<String> {
     let mut all: Vec<String> = args.iter().map(|word| word.replace("%s", url)).collect();
     if !args.iter().any(|word| word.contains("%s")) {

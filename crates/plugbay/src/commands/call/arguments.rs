@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{CommandError, typing::Schema};
 
-/// Parsed arguments; values do not have their types yet.
+/// Parsed arguments whose values do not have their types yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CliArguments {
     /// A JSON object, as text.
@@ -20,9 +20,9 @@ pub(super) enum CliArguments {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Gets the type that the tool's schema wants.
+    /// Text that gets the type in the tool's schema.
     Text(String),
-    /// JSON, as the user says with `:=`.
+    /// JSON, marked by the user with `:=`.
     Json(String),
 }
 
@@ -51,9 +51,9 @@ pub(super) fn read(arguments: &[String]) -> Result<CliArguments, CommandError> {
 /// Arguments whose values have types.
 #[derive(Debug)]
 pub(super) struct Typed {
-    /// One line, which is how they travel.
+    /// JSON on one line, as it is sent.
     pub(super) json: String,
-    /// The first value that has not the type of the schema; it travels as a string.
+    /// The first value that does not have the schema's type; it is sent as a string.
     pub(super) mistake: Option<String>,
 }
 
@@ -89,7 +89,7 @@ fn object(text: &str, place: &str) -> Result<String, CommandError> {
     }
 }
 
-/// `key=text`, `key:=json`, and either with `@file` in the place of the value.
+/// Parses `key=text` or `key:=json`; in both, `@file` may replace the value.
 fn pair(argument: &str) -> Result<(String, Value), CommandError> {
     let malformed = || {
         CommandError::usage(format!("{argument:?} is not an argument"))
@@ -114,7 +114,7 @@ fn pair(argument: &str) -> Result<(String, Value), CommandError> {
     Ok((key.to_owned(), Value::Json(json)))
 }
 
-/// Checked, and brought into one line; numbers keep all their digits.
+/// Checks JSON and puts it on one line; numbers keep all their digits.
 pub(super) fn json(text: &str) -> Result<String, serde_json::Error> {
     serde_json::from_str::<&RawValue>(text).map(|raw| compact(raw.get().as_bytes()))
 }

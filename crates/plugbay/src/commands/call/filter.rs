@@ -8,7 +8,8 @@ use plugbay_sandbox::{Limits, Outcome, Sandbox, SandboxFailure, Settings};
 
 use super::{CommandError, Context};
 
-/// A user waits for the output and may end it; models have smaller limits.
+/// The limits of a filter. They are larger than for models, because a user waits for the output and can stop
+/// it.
 const LIMITS: Limits =
     Limits { deadline: Duration::from_secs(60), memory: 1024 * 1024 * 1024, output: 64 * 1024 * 1024 };
 
@@ -19,7 +20,7 @@ pub(super) struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// Checks the filter before the tool is called: its result would be lost.
+    /// Checks the filter before the tool is called: afterwards the result would be lost.
     pub(super) async fn check(context: &Context, text: &'a str) -> Result<Self, CommandError> {
         let program = context.environment.program.clone();
         let sandbox = Sandbox::new(Settings { spare: Duration::ZERO, ..Settings::new(program) });
@@ -27,7 +28,7 @@ impl<'a> Filter<'a> {
         Ok(Self { text, sandbox })
     }
 
-    /// The values that the filter makes of the result.
+    /// The values that the filter gives for the result.
     pub(super) async fn apply(&self, result: &[u8]) -> Result<Outcome, CommandError> {
         let value = Bytes::from(result_value(result).into_owned());
         let outcome = self.sandbox.jq(self.text, value, LIMITS).await;

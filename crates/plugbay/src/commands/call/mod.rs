@@ -68,7 +68,7 @@ reports an error.";
 pub struct CallResult {
     pub tool: String,
     pub result: Bytes,
-    /// The files with the binary content, by the place of the item in `content`.
+    /// The files with the binary content, by the index of the item in `content`.
     pub saved: BTreeMap<usize, PathBuf>,
 }
 
@@ -120,8 +120,8 @@ async fn attempt(
     Ok(CallResult { tool: args.tool.clone(), result, saved: BTreeMap::new() })
 }
 
-/// Finds the tool: by the name that hosts see, else at the server that the name begins with, else among the tools
-/// without prefix. Servers start only if the cache does not know the tool.
+/// Finds the tool: by the name that hosts see, else at the server named at its beginning, else among the
+/// tools without a prefix. Servers start only if the cache does not know the tool.
 async fn find(
     context: &Context,
     settings: &Settings,
@@ -144,7 +144,7 @@ async fn find(
     }
 }
 
-/// The tool that hosts see under this name, with `.` for the joint too.
+/// The tool that hosts see under this name; `.` may also separate server and tool.
 fn shown(app: &App, name: &Name<'_>) -> Option<Target> {
     let names = app.snapshots().borrow().names.clone();
     let joined = name.server.map(|server| format!("{server}{JOINT}{}", name.tool));
@@ -171,8 +171,8 @@ async fn of_server(
     resolve(context, &snapshot.names, &server, name).ok_or_else(|| unknown_tool(&snapshot, &server, name))
 }
 
-/// The tool of a remote or of `localServers`, whose names do not begin with a server's. Those that the cache does not
-/// know are asked first.
+/// The tool of a remote or of `localServers`, whose names do not begin with a server's name. Those that the
+/// cache does not know are started first.
 async fn without_prefix(context: &Context, app: &App, name: &Name<'_>) -> Option<Target> {
     let before = app.snapshots().borrow().clone();
     let bare = |server: &ServerName| {
@@ -198,7 +198,7 @@ fn no_such_tool(listing: &Listing, name: &str) -> CommandError {
     error.hint(if near.is_empty() { "write SERVER.TOOL".to_owned() } else { format!("did you mean {near}?") })
 }
 
-/// The arguments as JSON that fits the tool's schema. Repairs are named on stderr.
+/// The arguments as JSON that fits the tool's schema. Repairs are reported on stderr.
 fn checked(
     context: &Context,
     snapshot: &Snapshot,
@@ -215,7 +215,7 @@ fn checked(
             }
             Ok(String::from_utf8_lossy(&fitting.arguments).into_owned())
         }
-        // A value that has not the wanted type is explained best in the words of the command line.
+        // A value without the wanted type is explained best in the words of the command line.
         Err(refusal) => Err(mistake.map_or_else(|| rejected(target, &refusal), CommandError::usage)),
     }
 }
@@ -253,7 +253,7 @@ fn server_named(app: &App, name: &str) -> Option<ServerName> {
     servers.into_iter().find(|server| server.as_str().eq_ignore_ascii_case(name))
 }
 
-/// The error for a server's name where that of a tool belongs.
+/// The error for the name of a server in place of a tool.
 fn no_tool_named(server: &ServerName, names: &Names) -> CommandError {
     let error = CommandError::usage(format!("{server} is a server; name one of its tools: {server}.TOOL"));
     let tools: Vec<&str> = names.of(server).map(|found| found.target.tool.as_str()).collect();
@@ -263,8 +263,8 @@ fn no_tool_named(server: &ServerName, names: &Names) -> CommandError {
     }
 }
 
-/// By the name that the host sees, else by the server's own name for a tool that the host may see, else by a name
-/// that differs only in its spelling: `git.log` for `git_log` of the server git.
+/// Finds a tool: by the name that the host sees, else by the server's own name if the host may see the tool,
+/// else by a name that differs only in spelling, such as `git.log` for `git_log` of the server git.
 fn resolve(context: &Context, names: &Names, server: &ServerName, name: &Name<'_>) -> Option<Target> {
     let exposed = format!("{server}{JOINT}{}", name.tool);
     let own = || names.of(server).find(|found| found.target.tool == name.tool);
@@ -277,7 +277,7 @@ fn resolve(context: &Context, names: &Names, server: &ServerName, name: &Name<'_
     Some(alike.target.clone())
 }
 
-/// Near names in the form that `call` takes.
+/// Similar names in the form that `call` accepts.
 fn nearest(listing: &Listing, wanted: &str) -> String {
     let Plan::Unknown { nearest } = listing.plan(wanted) else { return wanted.replacen(JOINT, ".", 1) };
     let names: Vec<String> = nearest.iter().map(|name| name.replacen(JOINT, ".", 1)).collect();
@@ -295,7 +295,7 @@ fn configured(settings: &Settings, wanted: &str) -> Result<ServerName, CommandEr
     }
 }
 
-/// `SERVER.TOOL` or `SERVER__TOOL`. No server's name holds either mark, so the first one parts them.
+/// `SERVER.TOOL` or `SERVER__TOOL`. Server names contain neither mark, so the first one separates the two.
 struct Name<'a> {
     whole: &'a str,
     server: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! Sends one call to a server, as a host session does, and waits for its answer.
+//! Sends one call to a server, like a host session, and waits for its answer.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use super::CommandError;
 use crate::output::Output;
 
-/// Sends the call, and returns the result as the server wrote it.
+/// Sends the call, and returns the result exactly as the server wrote it.
 pub(super) async fn send(
     gateway: &Gateway,
     target: &Target,
@@ -42,8 +42,8 @@ pub(super) async fn send(
     }
 }
 
-/// The request, whose id and progress token are filled in when it is sent, and where its `params` are. The token is 0
-/// until then: a modern server gets more in `_meta`, which is found only where `params` are JSON.
+/// The request, with holes for its id and progress token, and the place of its `params`. Until it is sent the
+/// token is 0: a modern server gets more in `_meta`, which is found only if `params` are JSON.
 fn draft(tool: &str, arguments: &str) -> (Draft, Span) {
     let before = format!(r#"{{"name":{},"arguments":{arguments},"_meta":{{"progressToken":"#, json!(tool));
     let (draft, params) = request_draft("tools/call", format!("{before}0}}}}").as_bytes());
@@ -61,7 +61,7 @@ fn result(message: &Bytes) -> Result<Bytes, CommandError> {
     }
 }
 
-/// A JSON-RPC error as a message for people.
+/// A JSON-RPC error as a message for the user.
 fn refusal(error: &[u8]) -> CommandError {
     let error: Value = serde_json::from_slice(error).unwrap_or_default();
     let text = error["message"].as_str().unwrap_or("no reason given");

@@ -1,4 +1,4 @@
-//! Writes the binary content of a result to files, so that nobody has to look at base64.
+//! Writes the binary content of a result to files, so that the user need not read base64.
 
 use std::{
     collections::BTreeMap,
@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::CommandError;
 
-/// Writes each image, audio clip and blob to a file in the folder, or in a new temporary folder that only the user may
-/// read. Returns the files by the place of the item in `content`.
+/// Writes each image, audio clip and blob to a file in the folder, or in a new temporary folder that only the
+/// user may read. Returns the files by the index of the item in `content`.
 pub(super) fn save(
     result: &[u8],
     folder: Option<&Path>,
@@ -45,7 +45,7 @@ struct Binary {
 }
 
 impl Binary {
-    /// `None` for text, and for what is no base64.
+    /// `None` for text, and for anything that is not base64.
     fn of(item: &Value) -> Option<Self> {
         let source = if item["type"] == "resource" { &item["resource"] } else { item };
         let data = source["data"].as_str().or(source["blob"].as_str())?;
@@ -54,7 +54,7 @@ impl Binary {
     }
 }
 
-/// Never over an existing file.
+/// Writes a file, but never over an existing one.
 fn write(folder: &Path, stem: &str, extension: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     for number in 1.. {
         let path = folder.join(format!("{stem}-{number}.{extension}"));
@@ -66,7 +66,7 @@ fn write(folder: &Path, stem: &str, extension: &str, bytes: &[u8]) -> io::Result
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// The tool's name as a file may be called.
+/// The tool's name as a valid file name.
 fn stem(tool: &str) -> String {
     tool.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect()
 }

@@ -1,4 +1,4 @@
-//! From the text of an argument to the JSON that a tool's schema asks for.
+//! Converts the text of an argument to the JSON that a tool's schema wants.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::arguments::json;
 
-/// References and alternatives are followed this deep.
+/// Limit of depth to which references and alternatives are followed.
 const DEPTH_LIMIT: usize = 8;
 
-/// An `inputSchema`, as far as it tells types.
+/// The types in an `inputSchema`.
 pub(super) struct Schema(Value);
 
 impl Schema {
@@ -25,7 +25,7 @@ impl Schema {
         if types.contains("string") {
             return Ok(quoted());
         }
-        // Without a type the listed values tell, and without those the text itself does.
+        // Without a type the listed values decide, and without those the text itself.
         if types.is_empty() {
             let listed =
                 property["enum"].as_array().is_some_and(|values| values.iter().any(|value| value == text));
@@ -82,7 +82,7 @@ fn kind(json: &str) -> &'static str {
     }
 }
 
-/// An integer is a number, and 3.0 is an integer.
+/// Whether a JSON text also has one of these types: an integer is a number, and 3.0 is an integer.
 fn also(types: &BTreeSet<String>, json: &str) -> bool {
     match kind(json) {
         "integer" => types.contains("number"),

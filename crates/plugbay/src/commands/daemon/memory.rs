@@ -1,20 +1,20 @@
-//! The memory of processes, where the system shows it in `/proc`.
+//! The memory of processes, on systems that show it in `/proc`.
 
 use std::{collections::HashMap, fs};
 
-/// All processes of this moment.
+/// All processes at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Processes(HashMap<u32, Process>);
 
 #[derive(Debug)]
 struct Process {
     parent: u32,
-    /// In bytes.
+    /// Resident memory in bytes.
     resident: u64,
 }
 
 impl Processes {
-    /// Empty where there is no `/proc`.
+    /// Reads all processes; empty if there is no `/proc`.
     pub(super) fn read() -> Self {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let process = |entry: fs::DirEntry| {
@@ -29,7 +29,7 @@ impl Processes {
         Some(self.0.get(&pid)?.resident)
     }
 
-    /// The same with everything that it has started.
+    /// The same, including all its descendants.
     pub(super) fn of_tree(&self, pid: u32) -> Option<u64> {
         let mut total = self.of(pid)?;
         let mut parents = vec![pid];
@@ -44,7 +44,7 @@ impl Processes {
 }
 
 impl Process {
-    /// A kernel thread has no memory of its own.
+    /// Parses a status; `None` for a kernel thread, which has no memory of its own.
     fn parse(status: &str) -> Option<Self> {
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,4 +1,4 @@
-//! A handful of calls through `plugbay serve`: good ones, bad ones, and one that crashes its server.
+//! A few calls through `plugbay serve`: successful ones, failing ones, and one that crashes its server.
 
 use std::time::{Duration, Instant};
 
@@ -22,14 +22,14 @@ pub struct Call {
     pub arguments: Map<String, Value>,
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub duration: Duration,
-    /// Progress notifications before the answer.
+    /// The number of progress notifications before the answer.
     pub progress: usize,
     pub answer: String,
-    /// The tool or plugbay answered with an error.
+    /// Whether the tool or plugbay answered with an error.
     pub failed: bool,
 }
 
-/// Calls of tools that the host sees by their names.
+/// Calls of tools by the names that the host sees.
 pub(super) fn by_name(host: &mut Host) -> Result<Calls, CommandError> {
     let meeting = json!({ "time": "2026-03-01T09:30", "from": "+01:00", "to": "-05:00" });
     let script = [
@@ -47,7 +47,7 @@ pub(super) fn by_name(host: &mut Host) -> Result<Calls, CommandError> {
     Ok(Calls { calls: calls.collect::<Result<_, _>>()?, remark })
 }
 
-/// The same tools for a model that sees none of them: it searches, then calls what it found.
+/// The same tools for a model that sees none of them: it searches, then calls what it has found.
 pub(super) fn by_search(host: &mut Host) -> Result<Calls, CommandError> {
     let found = json!({ "name": "shop__track_shipment", "arguments": { "shipment": "S-88" } });
     let script = [("search_tools", json!({ "query": "where is my parcel" })), ("execute_tool", found)];
@@ -56,7 +56,7 @@ pub(super) fn by_search(host: &mut Host) -> Result<Calls, CommandError> {
     Ok(Calls { calls: calls.collect::<Result<_, _>>()?, remark })
 }
 
-/// `works`: whether the answer should be a result. The demo ends if it is not as it should be.
+/// Makes a call. `works`: whether a result is expected. An unexpected outcome ends the demo.
 fn call(host: &mut Host, tool: &'static str, arguments: &Value, works: bool) -> Result<Call, CommandError> {
     let params = json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": tool } });
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! A host on pipes: sends one request at a time and waits for its answer.
+//! A host on pipes: it sends one request at a time and waits for the answer.
 
 use std::{
     fs::{self, File},
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::CommandError;
 
-/// A peer that takes longer than this for the whole of its part is stopped.
+/// A peer that runs longer than this in total is stopped.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) struct Host {
@@ -65,7 +65,7 @@ impl Host {
         }
     }
 
-    /// The whole answer, and how many notifications came before it.
+    /// Sends a request; returns the whole answer, and the number of notifications before it.
     pub(super) fn exchange(&mut self, method: &str, params: &Value) -> Result<(Value, usize), CommandError> {
         let (line, notifications) = self.exchange_line(method, params)?;
         let answer = serde_json::from_str(&line);
@@ -100,7 +100,7 @@ impl Host {
     /// Closes the pipe and waits until the program has ended by itself.
     pub(super) fn finish(mut self) -> Result<(), CommandError> {
         self.input = None;
-        // A watchdog that stopped the program may be waiting for the lock: it must be free meanwhile.
+        // Unlock while waiting: a watchdog that stopped the program may need the lock.
         let ended = loop {
             if let Some(status) = self.lock().try_wait()? {
                 break status;
@@ -127,7 +127,7 @@ impl Host {
 }
 
 impl Drop for Host {
-    /// After an error the program still runs.
+    /// After an error the program may still run.
     fn drop(&mut self) {
         self.input = None;
         let mut child = self.lock();

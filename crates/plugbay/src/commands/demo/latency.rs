@@ -1,4 +1,4 @@
-//! What plugbay adds to the time of a call: the same calls, straight to the server and through plugbay.
+//! The time that plugbay adds to a call: the same calls are made directly and through plugbay.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{CommandError, host::Host, milliseconds, sandbox::Sandbox};
 
-/// Both ways take turns, so that the load of the machine is the same for both.
+/// Number of rounds. Both ways take turns in each, so that the machine's load is the same for both.
 const ROUNDS: usize = 5;
 const CALLS_PER_ROUND: usize = 100;
 
@@ -17,7 +17,7 @@ pub struct Latencies {
     pub medians: Vec<Latency>,
 }
 
-/// Medians.
+/// Median times.
 #[derive(Debug, Serialize)]
 pub struct Latency {
     pub tool: String,

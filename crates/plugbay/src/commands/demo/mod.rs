@@ -52,7 +52,7 @@ pub struct Restart {
 #[derive(Debug, Serialize)]
 pub struct Intro;
 
-/// What the user does next.
+/// The next steps for the user.
 #[derive(Debug, Serialize)]
 pub struct Next {
     pub command: &'static str,
@@ -95,7 +95,7 @@ pub async fn demo(context: &Context) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// People see each part when it is there; programs get the whole at the end.
+/// Shows the demo: people see each part when it is ready, programs get all of it at the end.
 struct Show<'a> {
     context: &'a Context,
 }
@@ -108,7 +108,7 @@ impl Show<'_> {
     }
 }
 
-/// Times in JSON are milliseconds.
+/// Serializes times as milliseconds.
 fn milliseconds<S: serde::Serializer>(time: &std::time::Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((time.as_secs_f64() * 1e6).round() / 1e3)
 }

@@ -23,7 +23,7 @@ pub(super) struct Sandbox {
     program: PathBuf,
 }
 
-/// How `serve` opened: the time from its spawn to its answers, and the tools that it listed.
+/// The opening of `serve`: the time from its spawn to its answers, and the tools that it listed.
 #[derive(Debug, Serialize)]
 pub struct Opening {
     pub mode: &'static str,
@@ -69,13 +69,13 @@ impl Sandbox {
         self.spawn(|command| command.arg(sample::COMMAND).arg(name))
     }
 
-    /// Spawns plugbay without anything of the user's own: home, configuration, cache.
+    /// Spawns plugbay without the user's own home, configuration or cache.
     fn spawn(&self, arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<Host, CommandError> {
         let home = self.folder.path();
         let mut command = Command::new(&self.program);
         arguments(&mut command).env_clear().current_dir(home).env("HOME", home).env("TMPDIR", home);
         command.env("PATH", env::var_os("PATH").unwrap_or_default());
-        // Nothing is left of a demo.
+        // A demo leaves nothing running.
         command.env("PLUGBAY_DAEMON", "off");
         let mut host = Host::spawn(&mut command, home)?;
         host.initialize()?;
@@ -83,7 +83,7 @@ impl Sandbox {
     }
 }
 
-/// In JSON, tools are only counted.
+/// Serializes only the number of tools.
 fn count<S: serde::Serializer>(tools: &[Value], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(tools.len() as u64)
 }

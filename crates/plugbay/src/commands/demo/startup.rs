@@ -1,4 +1,4 @@
-//! All servers starting at once, one of them in vain, and what their tools cost in a model's context.
+//! All servers start at once, one of them fails, and what their tools cost in a model's context.
 
 use std::{
     sync::Arc,
@@ -53,7 +53,7 @@ pub struct Failed {
     pub trouble: StartFailure,
 }
 
-/// The tokens of each server's tools, and of all.
+/// The tokens of each server's tools, and the total.
 #[derive(Debug, Serialize)]
 pub struct Costs {
     pub servers: Vec<ServerCost>,
@@ -70,14 +70,14 @@ pub struct ServerCost {
     pub tokens: usize,
 }
 
-/// Starts the gateway without a host, so that the states of its servers can be watched.
+/// Starts the gateway without a host, to watch the states of its servers.
 pub(super) async fn watch(
     sandbox: &Sandbox,
     environment: &Environment,
     mut show: impl FnMut(&Event),
 ) -> Result<Startup, CommandError> {
     let settings = Source::new(Some(sandbox.config("all")?)).load();
-    // No cache: no server has been connected before.
+    // Without a cache, so that no server counts as known.
     let app = App::assemble(&settings, Environment { cache_folder: None, ..environment.clone() });
     let started = Instant::now();
     let mut events = Vec::new();

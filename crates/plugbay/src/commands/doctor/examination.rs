@@ -33,15 +33,15 @@ use crate::{
 #[derive(Debug)]
 pub struct Examination {
     pub settings: Settings,
-    /// Where servers are written down. A later one replaces an earlier one of the same name.
+    /// The places of servers' entries. A later one replaces an earlier one of the same name.
     pub entries: Vec<EntryPlace>,
-    /// The servers of the user's own file as they are written there, without those that a project replaces.
+    /// The servers in the user's own file as written there, without those that a project replaces.
     pub written: Vec<Entry>,
     pub servers: Vec<ServerFacts>,
     pub variables: Variables,
     /// The executable of this plugbay.
     pub program: PathBuf,
-    /// The project's file, if plugbay ignores it for want of an approval.
+    /// The project's file, if plugbay ignores it because it is not approved.
     pub unapproved: Option<Proposed>,
     pub cache: Inspection,
     /// Status files of gateways that no longer run.
@@ -53,14 +53,14 @@ pub struct Examination {
     pub gateways: Vec<GatewayFacts>,
 }
 
-/// What is known of a host on this machine.
+/// The facts about a host on this machine.
 #[derive(Debug)]
 pub struct HostFacts {
     pub host: &'static Host,
     pub files: Vec<HostFileFacts>,
-    /// Its processes of this user.
+    /// Its processes that belong to this user.
     pub processes: Vec<u32>,
-    /// Switches that it sets itself, by name; values only of those that hold no secrets.
+    /// The switches that it sets itself, by name. Values are kept only if they hold no secrets.
     pub variables: Variables,
 }
 
@@ -78,7 +78,7 @@ pub struct HostFileFacts {
 #[derive(Debug)]
 pub struct GatewayFacts {
     pub status: GatewayStatus,
-    /// Its program was replaced since it started.
+    /// Whether its program was replaced since it started.
     pub outdated: bool,
     /// The processes above it, the nearest first.
     pub parents: Vec<u32>,
@@ -96,7 +96,7 @@ pub struct EntryPlace {
     pub end: Position,
 }
 
-/// What is known of one server.
+/// The facts about one server.
 #[derive(Debug)]
 pub struct ServerFacts {
     pub name: String,
@@ -107,7 +107,7 @@ pub struct ServerFacts {
     pub elsewhere: Vec<PathBuf>,
     /// Another program that does the same and is on PATH.
     pub substitute: Option<&'static str>,
-    /// Its arguments that look like paths and lead nowhere.
+    /// Its arguments that look like paths but do not exist.
     pub dead_paths: Vec<DeadPath>,
     /// Absent if it was not started.
     pub start: Option<Start>,
@@ -117,18 +117,18 @@ pub struct ServerFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadPath {
     pub word: String,
-    /// Files that may be meant.
+    /// Existing files that the user may have meant.
     pub near: Vec<PathBuf>,
 }
 
-/// How a start went.
+/// The outcome of a start.
 #[derive(Debug, Clone)]
 pub struct Start {
     pub took: Duration,
     pub outcome: Result<Offered, Arc<Failure>>,
 }
 
-/// What a server offers.
+/// The offer of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offered {
     pub tools: usize,
@@ -138,17 +138,17 @@ pub struct Offered {
     pub others: usize,
     /// Definitions with hidden characters.
     pub hidden: Vec<String>,
-    /// What plugbay leaves out of its lists.
+    /// Items that plugbay leaves out of its lists.
     pub left_out: Option<LeftOut>,
 }
 
 impl Examination {
-    /// The entry that counts for a server.
+    /// The effective entry of a server.
     pub fn entry(&self, server: &str) -> Option<&EntryPlace> {
         self.entries.iter().rfind(|entry| entry.server.eq_ignore_ascii_case(server))
     }
 
-    /// The server whose entry holds this place.
+    /// The server whose entry contains this place.
     pub fn server_at(&self, file: &std::path::Path, position: Position) -> Option<&str> {
         let holds =
             |entry: &&EntryPlace| entry.file == file && entry.start <= position && position <= entry.end;
@@ -161,7 +161,7 @@ impl Examination {
 }
 
 impl ServerFacts {
-    /// The values that no text about the server shows.
+    /// Values that no text about the server may show.
     pub fn secrets(&self) -> Option<KnownSecrets> {
         self.spec.as_ref().ok().map(ServerSpec::secrets)
     }
@@ -200,7 +200,7 @@ impl ServerFacts {
 }
 
 impl HostFacts {
-    /// The entries that count, with their files: those of this project and of the user.
+    /// The effective entries, with their files: those of this project and of the user.
     pub fn entries(&self) -> impl Iterator<Item = (&HostFileFacts, &Found)> {
         let read = self.files.iter().filter_map(|file| Some((file, file.reading.as_ref().ok()?)));
         let entries = read.flat_map(|(file, reading)| reading.found.iter().map(move |found| (file, found)));

@@ -1,4 +1,4 @@
-//! What `doctor` finds: a stable code, what it is about, the evidence, the remedy, and how plugbay can mend it.
+//! The findings of `doctor`: each has a stable code, a subject, evidence, a remedy and perhaps a fix.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use serde::{Serialize, Serializer};
 
 use super::fix::Fix;
 
-/// How much a finding matters. The exit code is 1 if there is an error.
+/// The severity of a finding. The exit code is 1 if there is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Something does not work.
     Error,
-    /// It works, but costs more or does less than it could, or will not last.
+    /// Something works, but costs more or does less than it could, or will not last.
     Warning,
-    /// Worth knowing.
+    /// Useful to know.
     Note,
 }
 
@@ -28,7 +28,8 @@ impl Severity {
     }
 }
 
-/// Declares the codes with their names and severities: the one list behind the output, the documentation and its test.
+/// Declares the codes with their names and severities: the one list for the output, the documentation and its
+/// test.
 macro_rules! codes {
     ($($code:ident = $name:literal, $severity:ident;)*) => {
         /// The stable name of a cause; each has a section in `docs/doctor.md`.
@@ -86,14 +87,14 @@ codes! {
     PortInUse = "port-in-use", Error;
     DockerNotRunning = "docker-not-running", Error;
     ServerFailed = "server-failed", Error;
-    // Reaching an address.
+    // Connecting to an address.
     NotLoggedIn = "not-logged-in", Error;
     NeedsLogin = "needs-login", Error;
     Certificate = "certificate", Error;
     Proxy = "proxy", Error;
     Unreachable = "unreachable", Error;
     WrongUrl = "wrong-url", Error;
-    // What a server offers.
+    // The offer of a server.
     NoTools = "no-tools", Warning;
     ToolsHidden = "tools-hidden", Warning;
     HiddenCharacters = "hidden-characters", Warning;
@@ -124,7 +125,7 @@ impl Serialize for Code {
     }
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "kind", content = "name", rename_all = "lowercase")]
 pub enum Subject {
@@ -133,18 +134,18 @@ pub enum Subject {
     Host(String),
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     pub code: Code,
     pub severity: Severity,
     pub about: Subject,
     pub message: String,
-    /// What shows it, such as a line of stderr.
+    /// Evidence, such as a line of stderr.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
     pub remedy: String,
-    /// What `--fix` would do.
+    /// The change that `--fix` would make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Fix>,
 }
@@ -155,7 +156,7 @@ impl Finding {
         Self { code, severity: code.severity(), about, message, evidence: Vec::new(), remedy, fix: None }
     }
 
-    /// Of a server.
+    /// A finding about a server.
     pub fn of(code: Code, server: &str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(code, Subject::Server(server.to_owned()), message, remedy)
     }
@@ -166,7 +167,7 @@ impl Finding {
         self
     }
 
-    /// The same in other words.
+    /// The same finding with other words.
     #[must_use]
     pub fn rephrased(mut self, rephrase: impl Fn(&str) -> String) -> Self {
         self.message = rephrase(&self.message);
@@ -174,8 +175,8 @@ impl Finding {
         self
     }
 
-    /// Whether `--yes` agrees to the fix. It never approves a file that may have come with a repository, and it hands
-    /// a variable only to a server that the command names.
+    /// Whether `--yes` covers the fix. It never approves a file that may have come with a repository, and
+    /// passes a variable only to a server that the command names.
     pub fn is_covered_by_yes(&self, named: &[String]) -> bool {
         match (self.code, &self.about) {
             (Code::UnapprovedFile, _) => false,

@@ -1,4 +1,4 @@
-//! What `--fix` does: values that are shown before they are applied.
+//! The fixes of `--fix`: values that are shown before they are applied.
 
 use std::{
     fmt, fs,
@@ -17,7 +17,7 @@ use crate::{
     journal::{Journal, Part, Target},
 };
 
-/// A change to a file, with everything that is needed to show and to make it.
+/// A change to a file, with everything needed to show it and to make it.
 #[derive(Debug, Clone)]
 pub enum Fix {
     /// Sets members of a JSON file; comments and the rest stay.
@@ -38,7 +38,7 @@ pub enum Fix {
         from: Vec<String>,
         to: Vec<String>,
     },
-    /// Corrects a key in the place where it stands.
+    /// Corrects a key in place.
     RenameKey {
         file: PathBuf,
         at: Position,
@@ -59,7 +59,8 @@ pub enum Fix {
 }
 
 impl Fix {
-    /// Fixes that depend on places in a text come first, the last place before the others; approvals come last.
+    /// The order of fixes. Those that depend on places in a text come first, from the last place to the
+    /// first; approvals last.
     pub fn rank(&self) -> impl Ord + use<> {
         match self {
             Self::RenameKey { at, .. } => (0, std::cmp::Reverse(Some(*at))),
@@ -68,7 +69,7 @@ impl Fix {
         }
     }
 
-    /// Makes the change. The journal knows how to undo every edit of a file of the user.
+    /// Makes the change. The journal records how to undo every edit of a user's file.
     pub fn apply(&self, paths: &Paths, journal: &mut Journal) -> Result<(), String> {
         match self {
             Self::Approve(proposed) => {
@@ -84,12 +85,12 @@ impl Fix {
         }
     }
 
-    /// Is the change an edit, which `plugbay setup --undo` takes back?
+    /// Whether the change is an edit that `plugbay setup --undo` can undo.
     pub fn is_edit(&self) -> bool {
         matches!(self, Self::Set { .. } | Self::Remove { .. } | Self::Move { .. } | Self::RenameKey { .. })
     }
 
-    /// What was done, in one line.
+    /// What was done, on one line.
     pub fn done(&self) -> String {
         let line = self.to_string();
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
@@ -104,7 +105,7 @@ impl Fix {
         format!("{verb} {rest}")
     }
 
-    /// An approved file stays approved: its user has just agreed to the change.
+    /// Edits a file. An approved file stays approved, because its user has just agreed to the change.
     fn edit_file(&self, file: &Path, paths: &Paths, journal: &mut Journal) -> Result<(), String> {
         let text = files::read_text(file).map_err(|error| of(file, &error))?;
         let approved = config::is_approved(paths, file, text.as_bytes());
@@ -153,7 +154,7 @@ impl Fix {
     }
 }
 
-/// In one line, without values that may be secrets.
+/// Shows the change on one line, without values that may be secrets.
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -205,7 +206,7 @@ fn make_executable(file: &Path) -> std::io::Result<()> {
     fs::set_permissions(file, permissions)
 }
 
-/// The text with another key at this place.
+/// The text with the key at this place renamed.
 fn renamed(text: &str, at: Position, old: &str, new: &str) -> Result<String, String> {
     let moved = || format!("line {} has changed meanwhile", at.line);
     let bom = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };

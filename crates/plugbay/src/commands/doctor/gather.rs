@@ -1,4 +1,4 @@
-//! Gathers the facts: the one place of `doctor` that reads files and starts servers.
+//! Gathers the facts: the only part of `doctor` that reads files and starts servers.
 
 use std::{
     collections::BTreeMap,
@@ -62,7 +62,7 @@ pub async fn gather(
     }
 }
 
-/// A host's own file counts in every folder, and so does only the user's file of plugbay.
+/// The entries in the user's own file. Like a host's own file, it applies in every folder.
 fn written(context: &Context, settings: &Settings) -> Vec<Entry> {
     let paths = &context.source.paths;
     let explicit = context.source.explicit();
@@ -96,7 +96,7 @@ fn facts(server: &ServerSettings, starts: &BTreeMap<ServerName, Start>, context:
         facts.elsewhere = words::elsewhere(&stdio.command, paths.home.as_deref());
         facts.substitute = words::substitute(&stdio.command).filter(|other| exists(&stdio, other));
     }
-    // A server that works may name files that are not there yet.
+    // The arguments of a working server may name files that do not exist yet.
     if program.is_err() || facts.failure().is_some() {
         let all = std::iter::once(&stdio.command).chain(&stdio.args);
         facts.dead_paths = words::dead_paths(all, &folder, paths.home.as_deref());
@@ -109,7 +109,7 @@ fn exists(stdio: &StdioSpec, program: &str) -> bool {
     find_program(&StdioSpec { command: program.to_owned(), ..stdio.clone() }).is_ok()
 }
 
-/// Starts servers, a few at a time, without the cache: nothing that is on disk changes.
+/// Starts servers, a few at a time and without the cache, so that nothing on disk changes.
 async fn starts(
     context: &Context,
     settings: &Settings,
@@ -140,7 +140,7 @@ async fn starts(
     took.into_iter().map(|(name, took)| (name.clone(), Start { took, outcome: outcome(&name) })).collect()
 }
 
-/// The servers that are started: those that are wanted and do not start plugbay itself.
+/// The servers to start: the wanted ones that do not start plugbay itself.
 fn startable<'a>(settings: &'a Settings, wanted: &'a [String]) -> impl Iterator<Item = ServerName> + 'a {
     let sources: Vec<PathBuf> = settings.contents.iter().map(|content| content.file.clone()).collect();
     let is_ours = move |file: &Path| sources.iter().any(|source| source.ends_with(file));

@@ -1,4 +1,4 @@
-//! Gathers what is known of the hosts on this machine: their files, their processes, and the gateways that they run.
+//! Gathers the facts about hosts on this machine: their files, their processes, and their gateways.
 
 use std::{
     fs,
@@ -38,7 +38,7 @@ pub fn gather(context: &Context) -> Vec<HostFacts> {
     installed.map(facts).collect()
 }
 
-/// The gateways that run.
+/// The running gateways.
 pub fn gateways(context: &Context) -> Vec<GatewayFacts> {
     let folder = context.source.paths.status_folder();
     let running = folder.map(|folder| status_file::running(&folder)).unwrap_or_default();
@@ -54,7 +54,7 @@ pub fn gateways(context: &Context) -> Vec<GatewayFacts> {
     running.into_iter().map(facts).collect()
 }
 
-/// The bridges of the daemon, which hosts have started.
+/// The bridges of the daemon, which were started by hosts.
 fn windows(context: &Context) -> Vec<u32> {
     let place = Place::found(&context.source.paths);
     let daemon = place.and_then(|place| commands::daemon::status(&place).ok()?);
@@ -65,7 +65,7 @@ fn parents(pid: u32) -> impl Iterator<Item = u32> {
     std::iter::successors(parent(pid), |pid| parent(*pid)).take(MOST_PARENTS)
 }
 
-/// More processes above each other than this are a circle that came about while it was read.
+/// Limit of parent processes. More would be a cycle that arose while they were being read.
 const MOST_PARENTS: usize = 100;
 
 fn file(file: &HostFile) -> Option<HostFileFacts> {
@@ -75,7 +75,7 @@ fn file(file: &HostFile) -> Option<HostFileFacts> {
     Some(HostFileFacts { path: file.path.clone(), scope: file.scope, reading, missing_programs })
 }
 
-/// Programs with a path, of plugbay's own entries, that are not there.
+/// The programs of plugbay's own entries that are given by a path and do not exist.
 fn missing_programs(reading: &Reading) -> Vec<String> {
     let own = reading.found.iter().filter(|found| leads_to_plugbay(&found.entry));
     let programs = own.filter_map(|found| match &found.entry.launch {
@@ -96,10 +96,10 @@ fn variables(host: &Host) -> Variables {
     )
 }
 
-/// A process of this user, as far as it tells what it is.
+/// A process of this user, with the names that identify it.
 struct Process {
     pid: u32,
-    /// The names of its program and of the script that this runs.
+    /// The names of its program, and of the script that it runs.
     names: Vec<String>,
 }
 
@@ -138,7 +138,7 @@ fn process(pid: u32, mark: &str) -> Option<Process> {
 
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program stands in parentheses and may hold anything.
+    // The name of the program is in parentheses and may contain anything.
     let parent: u32 = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
     (parent > 1).then_some(parent)
 }
@@ -153,5 +153,5 @@ fn is_outdated(gateway: &GatewayStatus) -> bool {
     replaced.is_some_and(|path| path.is_file()) || written.is_ok_and(|written| written > started + CLOCK_STEP)
 }
 
-/// The time of a start is known in seconds only.
+/// The precision of a process's start time.
 const CLOCK_STEP: Duration = Duration::from_secs(1);

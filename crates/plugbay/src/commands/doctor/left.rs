@@ -1,4 +1,4 @@
-//! Finds the servers that hosts start themselves and plugbay does not have, and makes settings to start them with.
+//! Finds the servers that hosts start themselves and plugbay does not have, and makes settings to start them.
 
 use std::{
     fs,
@@ -31,13 +31,13 @@ pub struct LeftServer {
     pub entry: Entry,
     /// Variables of its entry that are not set.
     pub unset: Vec<String>,
-    /// The user asks about it.
+    /// Whether the user has named it.
     pub named: bool,
-    /// Absent if it is in a project's file: what comes with a repository is not started before it is approved.
+    /// Absent if it is in a project's file: a server from a repository is not started without approval.
     pub facts: Option<ServerFacts>,
 }
 
-/// The servers of hosts' files, before any is started.
+/// The servers in hosts' files, before any is started.
 #[derive(Debug, Default)]
 pub struct Candidates {
     user: Plan,
@@ -45,7 +45,7 @@ pub struct Candidates {
     named: bool,
 }
 
-/// The names of all servers that hosts start themselves here; gateways are none.
+/// The names of all servers that hosts start themselves here, except gateways.
 pub fn names<'a>(context: &'a Context, hosts: &'a [HostFacts]) -> impl Iterator<Item = String> + 'a {
     let found = hosts.iter().flat_map(move |host| direct(context, host));
     let is_server = |(file, found): &(&HostFileFacts, &Found)| {
@@ -56,7 +56,7 @@ pub fn names<'a>(context: &'a Context, hosts: &'a [HostFacts]) -> impl Iterator<
     found.filter(is_server).map(|(_, found)| found.entry.name.clone())
 }
 
-/// plugbay's names of the wanted servers that hosts have under names of their own.
+/// plugbay's names for the wanted servers that hosts have under other names.
 pub fn counterparts(
     context: &Context,
     ours: &Settings,
@@ -70,7 +70,7 @@ pub fn counterparts(
     user.same.into_iter().chain(project.same).map(|same| same.name).collect()
 }
 
-/// The wanted servers of all hosts; if none is named, those of hosts that start plugbay.
+/// The wanted servers of all hosts. If none is named, the servers of hosts that start plugbay.
 pub fn find(context: &Context, ours: &Settings, hosts: &[HostFacts], wanted: &[String]) -> Candidates {
     let is_wanted = |host: &HostFacts, found: &Found| match wanted {
         [] => host.own().next().is_some(),
@@ -91,7 +91,7 @@ pub fn find(context: &Context, ours: &Settings, hosts: &[HostFacts], wanted: &[S
     Candidates { user, project, named: !wanted.is_empty() }
 }
 
-/// A host's entries that count in this folder and do not start plugbay.
+/// A host's effective entries in this folder that do not start plugbay.
 fn direct<'a>(
     context: &'a Context,
     host: &'a HostFacts,
@@ -116,7 +116,7 @@ fn present(context: &Context, ours: &Settings) -> Present {
 }
 
 impl Candidates {
-    /// The settings of the servers that may be started, as plugbay would have them after an import.
+    /// The settings of the servers that may be started, as after an import into plugbay.
     pub fn settings(&self) -> Vec<ServerSettings> {
         if self.user.is_empty() {
             return Vec::new();
@@ -130,7 +130,7 @@ impl Candidates {
         load().unwrap_or_default()
     }
 
-    /// The servers with the facts that were found out about them.
+    /// The servers with the facts that were gathered about them.
     pub fn examined(self, facts: impl Fn(&ServerName) -> Option<ServerFacts>) -> Vec<LeftServer> {
         let named = self.named;
         let of_user = self.user.added.into_iter().map(|added| {

@@ -1,7 +1,8 @@
-//! `plugbay doctor`: finds out why a server has no tools, or a host does not see them, and mends what it can.
+//! `plugbay doctor`: finds out why a server has no tools, or why a host does not see them, and fixes what it
+//! can.
 //!
-//! `gather` collects facts into an [`Examination`], `checks` turn facts into [`Finding`]s, and a finding may hold a
-//! [`Fix`]. Only `gather` reads and only a fix writes.
+//! `gather` collects facts into an [`Examination`], `checks` turn facts into [`Finding`]s, and a finding may
+//! have a [`Fix`]. Only `gather` reads files, and only a fix writes them.
 
 mod checks;
 mod examination;
@@ -57,7 +58,7 @@ pub struct Diagnosis {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxState>,
     pub summary: Summary,
-    /// What `--fix` did.
+    /// The changes that `--fix` made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fixed: Vec<Fix>,
 }
@@ -79,7 +80,7 @@ pub struct Summary {
     pub errors: usize,
     pub warnings: usize,
     pub notes: usize,
-    /// Findings that `--fix` mends.
+    /// Findings that `--fix` can fix.
     pub fixable: usize,
 }
 
@@ -118,7 +119,7 @@ async fn diagnose(context: &Context, args: &DoctorArgs) -> Result<Diagnosis, Com
     Ok(diagnosis)
 }
 
-/// Fails if a name belongs to no server, unless its file is one that cannot be read.
+/// Fails if a name belongs to no server, unless the server may be in a file that cannot be read.
 fn check_names(
     context: &Context,
     settings: &Settings,
@@ -134,7 +135,7 @@ fn check_names(
     }
 }
 
-/// The servers of the configuration, and of a project's file that is not approved.
+/// The servers in the configuration, and in a project's file that is not approved.
 fn known_names(context: &Context, settings: &Settings) -> BTreeSet<String> {
     let paths = &context.source.paths;
     let configured = settings.servers.iter().map(|server| &server.name).chain(&settings.disabled);
@@ -158,7 +159,7 @@ fn unknown(name: &str, known: &BTreeSet<String>) -> CommandError {
     error.hint(format!("configured: {}", known.join(", ")))
 }
 
-/// Shows what would be changed, asks, and changes it. Returns what was done.
+/// Shows the changes, asks, and makes them. Returns those that were made.
 fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<Vec<Fix>, CommandError> {
     let agreed_to = |finding: &&Finding| !args.yes || finding.is_covered_by_yes(&args.servers);
     let fixable = diagnosis.findings.iter().filter(|finding| finding.fix.is_some());
@@ -188,7 +189,7 @@ fn mend(context: &Context, args: &DoctorArgs, diagnosis: &Diagnosis) -> Result<V
     Ok(done)
 }
 
-/// How the user agrees to a fix that `--yes` does not cover.
+/// How to agree to a fix that `--yes` does not cover.
 fn alone(finding: &Finding) -> String {
     match &finding.about {
         Subject::Server(server) => format!("run `plugbay doctor {server} --fix --yes`"),
@@ -215,7 +216,7 @@ impl Diagnosis {
     }
 }
 
-/// The findings about these servers, and about files if a server is not found in them.
+/// The findings about these servers. If a server is not found in a file, also those about files.
 fn relevant(findings: Vec<Finding>, servers: &[String]) -> Vec<Finding> {
     if servers.is_empty() {
         return findings;

@@ -16,10 +16,10 @@ use crate::{
     files,
 };
 
-/// The keys under which servers stand.
+/// The keys that hold servers.
 const SERVERS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp"];
 
-/// The entries of all files that were read, in the order in which they are laid over each other.
+/// The entries of all files that were read, in the order of precedence, lowest first.
 pub fn entries(settings: &Settings) -> Vec<EntryPlace> {
     settings.contents.iter().flat_map(|content| of_file(&content.file)).collect()
 }

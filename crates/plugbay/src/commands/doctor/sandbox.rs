@@ -1,4 +1,4 @@
-//! How jq filters are confined on this machine.
+//! The confinement of jq filters on this machine.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::commands::Context;
 
-/// Whether jq filters run here, and which parts of their confinement hold.
+/// Whether jq filters run here, and which parts of their confinement work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct SandboxState {
     pub works: bool,
-    /// Why they do not run.
+    /// The reason why they do not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// Limits of memory, processor time, descriptors, processes and file sizes.
@@ -21,11 +21,11 @@ pub struct SandboxState {
     pub no_new_privileges: bool,
     /// `full`, `partial` or `absent`.
     pub landlock: &'static str,
-    /// Only system calls that a computation needs.
+    /// Whether only system calls that a computation needs are allowed.
     pub seccomp: bool,
 }
 
-/// Runs one filter.
+/// Examines the sandbox by running one filter.
 pub(super) async fn examine(context: &Context) -> SandboxState {
     let settings = Settings { spare: Duration::ZERO, ..Settings::new(context.environment.program.clone()) };
     let confinement = Sandbox::new(settings).confinement().await;

@@ -1,4 +1,4 @@
-//! Words of a command line: which of them are paths that lead nowhere, and where a program may be instead.
+//! Words of a command line: which of them are paths that do not exist, and where a program may be instead.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ const HOME_FOLDERS: [&str; 8] = [
 const FOLDERS: [&str; 3] = ["/opt/homebrew/bin", "/usr/local/bin", "/snap/bin"];
 const SCRIPTS: [&str; 8] = [".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".jar", ".rb"];
 
-/// Programs of this name in usual folders.
+/// Programs of this name in the usual folders.
 pub fn elsewhere(command: &str, home: Option<&Path>) -> Vec<PathBuf> {
     if command.contains('/') || command.is_empty() {
         return Vec::new();
@@ -34,7 +34,7 @@ pub fn elsewhere(command: &str, home: Option<&Path>) -> Vec<PathBuf> {
     folders.map(|folder| folder.join(command)).filter(|file| file.is_file()).collect()
 }
 
-/// A program that does the same.
+/// Another program that does the same.
 pub fn substitute(command: &str) -> Option<&'static str> {
     match command {
         "python" => Some("python3"),
@@ -44,7 +44,7 @@ pub fn substitute(command: &str) -> Option<&'static str> {
     }
 }
 
-/// The words that look like paths and lead nowhere, seen from this folder.
+/// The words that look like paths but do not exist, relative to this folder.
 pub fn dead_paths<'a>(
     words: impl Iterator<Item = &'a String>,
     folder: &Path,
@@ -67,14 +67,15 @@ fn dead_path(word: &str, folder: &Path, home: Option<&Path>) -> Option<DeadPath>
     Some(DeadPath { word: word.to_owned(), near })
 }
 
-/// A path from the root, from here or from home, or a script. A bare `a/b` is more often the name of a package.
+/// Whether the word is an absolute path, one relative to here or home, or a script. A bare `a/b` is usually a
+/// package.
 fn is_path(word: &str) -> bool {
     let begins = ["/", "./", "../", "~/"].iter().any(|start| word.starts_with(start));
     let script = SCRIPTS.iter().any(|end| word.ends_with(end)) && !word.starts_with(['-', '@']);
     (begins || script) && !word.contains("://") && !word.contains(char::is_whitespace)
 }
 
-/// Files whose path differs a little in one name.
+/// Existing files whose path differs slightly in one name.
 fn near(path: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let name = name.to_string_lossy();

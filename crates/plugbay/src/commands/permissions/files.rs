@@ -1,4 +1,4 @@
-//! The files that Claude Code has its permission rules in.
+//! The files that contain Claude Code's permission rules.
 
 use std::{
     fs, io,
@@ -8,15 +8,15 @@ use std::{
 use super::rules::{Rules, Weight};
 use crate::files;
 
-/// For all that use this machine, as its organisation wants it.
+/// The managed settings: an organisation's rules for all users of this machine.
 const MANAGED: &str =
     if cfg!(target_os = "macos") { "/Library/Application Support/ClaudeCode" } else { "/etc/claude-code" };
 
-/// Where Claude Code looks for its settings.
+/// The places where Claude Code looks for its settings.
 #[derive(Debug)]
 pub struct Places {
     managed: PathBuf,
-    /// The project that it was started in, if it says so; `cwd` may be anywhere below by now.
+    /// The project that Claude Code was started in, if it says so; `cwd` may be anywhere below.
     project: Option<PathBuf>,
     /// The folder of its user's settings.
     user: Option<PathBuf>,
@@ -27,7 +27,7 @@ impl Places {
         Self { managed: PathBuf::from(MANAGED), project, user }
     }
 
-    /// The rules of all files together, for a session in this folder.
+    /// The combined rules of all files, for a session in this folder.
     pub(super) fn rules(&self, cwd: &Path) -> Rules {
         let mut rules = Rules::default();
         for file in self.managed_files() {
@@ -56,14 +56,14 @@ impl Places {
             self.project.clone().or_else(|| above(cwd, ".claude")).unwrap_or_else(|| cwd.to_owned());
         let mut files =
             vec![project.join(".claude/settings.json"), project.join(".claude/settings.local.json")];
-        // What is local is kept where the repository begins.
+        // Local settings are kept at the root of the repository.
         files.extend(above(&project, ".git").map(|root| root.join(".claude/settings.local.json")));
         files.extend(self.user.as_ref().map(|user| user.join("settings.json")));
         files
     }
 }
 
-/// A file that is there and cannot be read may deny anything.
+/// Adds the rules of a file. One that exists but cannot be read may deny anything.
 fn with(rules: Rules, file: &Path, weight: Weight) -> Rules {
     match files::read_text(file) {
         Ok(text) => rules.with(text, weight),
@@ -76,7 +76,7 @@ fn with(rules: Rules, file: &Path, weight: Weight) -> Rules {
 mod tests {
     use super::{super::rules::Decision, *};
 
-    /// A project with folders below it, a user and a machine.
+    /// A user and a machine, with a project that has folders below it.
     fn world() -> (tempfile::TempDir, Places) {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("repo/project/sub")).unwrap();

@@ -23,7 +23,7 @@ use crate::{
 use files::Places;
 use rules::{Decision, Rules};
 
-/// Claude Code calls a tool of plugbay `mcp__{entry}__{tool}`.
+/// The prefix of tools: Claude Code calls a tool of plugbay `mcp__{entry}__{tool}`.
 const PREFIX: &str = "mcp__";
 
 /// Print permission rules and a hook for Claude Code.
@@ -48,9 +48,9 @@ pub struct PermissionsArgs {
 /// The options that the fragment and the hook share.
 #[derive(Debug)]
 struct PermissionsOptions {
-    /// What plugbay is called in the host's settings.
+    /// The name of plugbay in the host's settings.
     entry: String,
-    /// Believe servers that say of a tool that it only reads, and let it pass.
+    /// Allow tools that only read, according to their servers.
     allow_reading: bool,
 }
 
@@ -63,7 +63,7 @@ pub async fn permissions(context: &Context, args: PermissionsArgs) -> Result<Exi
     hook(context, &options, &Places::new(project, user)).await
 }
 
-/// Prints what is to be added to the settings of Claude Code.
+/// Prints the fragment to add to Claude Code's settings.
 async fn fragment(context: &Context, options: &PermissionsOptions) -> Result<ExitCode, CommandError> {
     let PermissionsOptions { entry, allow_reading } = options;
     let snapshot = seen_by_claude(context).await?;
@@ -90,10 +90,10 @@ async fn fragment(context: &Context, options: &PermissionsOptions) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// The input of a hook of Claude Code before a tool is used.
+/// The input of Claude Code's hook before a tool is used.
 #[derive(Debug, Deserialize)]
 struct HookInput {
-    /// As the host calls it.
+    /// The name by which the host calls the tool.
     #[serde(default)]
     tool_name: String,
     #[serde(default)]
@@ -102,7 +102,8 @@ struct HookInput {
     cwd: PathBuf,
 }
 
-/// Tells Claude Code whether a built-in tool may make the call that it contains. Prints nothing where no rule applies.
+/// Tells Claude Code whether a built-in tool may make the call that it contains. Prints nothing if no rule
+/// applies.
 async fn hook(
     context: &Context,
     options: &PermissionsOptions,
@@ -143,17 +144,18 @@ async fn hook(
 enum Called {
     Nothing,
     Tool(String),
-    /// plugbay's own, which reads what another call has given.
+    /// plugbay's own tool that reads the result of another call.
     ReadResult,
-    /// Perhaps a tool of one of these names. The gateway may know more servers than this process, because cached
-    /// offers depend on the environment.
+    /// Perhaps a tool with one of these names. The gateway may know more servers than this process, because
+    /// cached offers depend on the environment.
     Unclear(Vec<String>),
     Anything,
     /// The tools that a script calls.
     Script(String),
 }
 
-/// The tool that will be called, read as those that call it read it: a model may write its name in many ways.
+/// The tool that will be called. Names are read as the built-in tools read them: a model may write them in
+/// many ways.
 fn called(input: &HookInput, snapshot: &Snapshot, entry: &str) -> Called {
     let tool = input.tool_name.strip_prefix(&format!("{PREFIX}{entry}__")).unwrap_or_default();
     let suite = match (BuiltinTool::named(tool), snapshot.listing.plan(tool)) {
@@ -188,7 +190,7 @@ fn called(input: &HookInput, snapshot: &Snapshot, entry: &str) -> Called {
     }
 }
 
-/// A run that goes on was permitted when it began, and a dry run calls nothing.
+/// The tools that a script calls. A continued run was permitted when it began, and a dry run calls nothing.
 fn called_by_script(input: &Value) -> Called {
     match input["code"].as_str() {
         Some(code) if input["dry_run"] != true => Called::Script(code.to_owned()),
@@ -196,7 +198,7 @@ fn called_by_script(input: &Value) -> Called {
     }
 }
 
-/// Applies the rules to every tool that the script names. If it may call others, the user is asked.
+/// Applies the rules to every tool that the script names. If it may call others too, the user is asked.
 async fn decide_script(
     context: &Context,
     rules: &Rules,
@@ -206,7 +208,7 @@ async fn decide_script(
 ) -> Option<(Decision, String)> {
     let reach = match scripts::sandboxed(&context.environment.program).reach(code).await {
         Ok(reach) => reach,
-        // It will fail in the same way before it calls anything.
+        // The script will fail in the same way before it calls anything.
         Err(ScriptError::Wrong { .. }) => return None,
         Err(error) => return Some((Decision::Ask, format!("the script cannot be read: {error}"))),
     };
@@ -226,14 +228,14 @@ async fn decide_script(
     strictest(&decisions)
 }
 
-/// One denial denies, one question asks, and only what is allowed everywhere is allowed.
+/// The strictest decision: one denial denies, one question asks, and a call is allowed only if all are.
 fn strictest(decisions: &[Option<(Decision, String)>]) -> Option<(Decision, String)> {
     let is = |wanted: Decision| decisions.iter().flatten().find(|(decision, _)| *decision == wanted).cloned();
     let allowed = || decisions.iter().all(Option::is_some).then(|| is(Decision::Allow)).flatten();
     is(Decision::Deny).or_else(|| is(Decision::Ask)).or_else(allowed)
 }
 
-/// The call that gave the result was allowed.
+/// The decision for reading a stored result: the call that produced it was allowed.
 fn decide_reading(rules: &Rules, entry: &str) -> (Decision, String) {
     let name = BuiltinTool::ReadResult.name();
     match rules.decide(&[&format!("{PREFIX}{entry}__{name}")]) {
@@ -242,7 +244,7 @@ fn decide_reading(rules: &Rules, entry: &str) -> (Decision, String) {
     }
 }
 
-/// Applies the rules to the name that the tool would have without plugbay, and to the name that plugbay shows.
+/// Applies the rules to the tool's name without plugbay, and to the name that plugbay shows.
 fn decide(
     rules: &Rules,
     snapshot: &Snapshot,
@@ -261,8 +263,8 @@ fn decide(
     reads.then(|| (Decision::Allow, format!("{name} only reads, says its server")))
 }
 
-/// A tool of a server that has never connected can be called too. Its real name may be spelt differently, so the
-/// user is asked where that might matter.
+/// The decision for a tool of a server that has never connected, which can also be called. Its real name may
+/// be spelt differently, so the user is asked if that could matter.
 fn decide_unlisted(
     rules: &Rules,
     snapshot: &Snapshot,
@@ -285,11 +287,11 @@ fn decide_unlisted(
     }
 }
 
-/// A tool that this process does not know is never allowed.
+/// The decision for a tool that this process does not know; it is never allowed.
 fn decide_unclear(rules: &Rules, names: &[String], entry: &str) -> (Decision, String) {
     let direct = names.iter().map(|name| format!("{PREFIX}{name}"));
     let shown = names.iter().map(|name| format!("{PREFIX}{entry}__{name}"));
-    // A model may also write a name as its host does.
+    // A model may also write a name in the host's form.
     let all: Vec<String> = names.iter().cloned().chain(direct).chain(shown).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     match rules.decide_loosely(&all) {
@@ -298,7 +300,7 @@ fn decide_unclear(rules: &Rules, names: &[String], entry: &str) -> (Decision, St
     }
 }
 
-/// This command as a shell takes it, on the same configuration.
+/// This command as a shell command, with the same configuration.
 fn hook_command(context: &Context, options: &PermissionsOptions) -> String {
     let program = settings::own_program(&context.environment.program);
     let mut words = vec![program.display().to_string(), "permissions".to_owned()];
@@ -322,6 +324,6 @@ async fn seen_by_claude(context: &Context) -> Result<Snapshot, CommandError> {
     let snapshot = app.snapshots().borrow().clone();
     app.shut_down().await;
     let name_limit = settings.hosts.of(Client::named("claude-code")).limits.name;
-    // Where the mode is not settled, this host sees everything.
+    // While the mode is undecided, this host sees everything.
     Ok(snapshot.seen_by(&View { name_limit, ..View::in_mode(settings.mode.unwrap_or_default()) }))
 }

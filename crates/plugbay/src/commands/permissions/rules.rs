@@ -1,4 +1,4 @@
-//! Permission rules for MCP tools as Claude Code writes them.
+//! Permission rules for MCP tools, in Claude Code's syntax.
 
 use plugbay_core::name;
 use serde_json::Value;
@@ -12,32 +12,33 @@ pub(super) enum Decision {
     Allow,
 }
 
-/// Which rules of a file count.
+/// The kinds of rules in a file that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
     All,
     Denials,
 }
 
-/// The rules of several files. Of those that fit, a denial wins over a question to the user, and that over a permission.
+/// The rules of several files. Among matching rules, a denial overrides a question to the user, and both
+/// override a permission.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     deny: Vec<String>,
     ask: Vec<String>,
     allow: Vec<String>,
-    /// One of the files says that it and its like are all there are.
+    /// Whether a managed file says that only managed rules count.
     alone: bool,
 }
 
 impl Rules {
-    /// Adds the rules in the text of a settings file. If that cannot be parsed, its denials are unknown, so the user
+    /// Adds the rules in a settings file. If its text cannot be parsed, its denials are unknown, so the user
     /// is asked about every tool.
     pub(super) fn with(mut self, file: impl AsRef<str>, weight: Weight) -> Self {
         let Ok(settings) = serde_json::from_str::<Value>(file.as_ref()) else {
             self.ask.push(EVERYTHING.to_owned());
             return self;
         };
-        // One odd value must not make the others void.
+        // One invalid value must not invalidate the others.
         let rules = |key: &str| {
             let list = settings["permissions"][key].as_array().into_iter().flatten();
             list.filter_map(|rule| Some(rule.as_str()?.to_owned())).collect::<Vec<_>>()
@@ -51,17 +52,17 @@ impl Rules {
         self
     }
 
-    /// Nothing that another file permits is permitted.
+    /// Whether permissions in other files are ignored.
     pub(super) fn are_all(&self) -> bool {
         self.alone
     }
 
-    /// What the rules say of a tool that has these names, and which of them says so.
+    /// The decision about a tool with these names, and the rule behind it.
     pub(super) fn decide(&self, names: &[&str]) -> Option<(Decision, &str)> {
         self.decide_if(|rule| names.iter().any(|name| fits(rule, name)))
     }
 
-    /// The same, however rules and names are spelt.
+    /// The same, regardless of the spelling of rules and names.
     pub(super) fn decide_loosely(&self, names: &[&str]) -> Option<(Decision, &str)> {
         let names: Vec<String> = names.iter().map(|name| loosely(name)).collect();
         self.decide_if(|rule| names.iter().any(|name| fits(&loosely(rule), name)))
@@ -77,7 +78,7 @@ impl Rules {
     }
 }
 
-/// A rule or a name of a tool, but for case and separators; that between server and tool stays.
+/// A rule or tool name without its case and separators, except for the separator between server and tool.
 fn loosely(text: &str) -> String {
     let Some(rest) = text.strip_prefix("mcp__") else { return text.to_owned() };
     let star = if rest.ends_with('*') { "*" } else { "" };
@@ -89,7 +90,7 @@ fn loosely(text: &str) -> String {
     }
 }
 
-/// `mcp__server` is all of a server, `*` at the end anything.
+/// Whether a rule matches a name: `mcp__server` is all of a server, and `*` at the end matches anything.
 fn fits(rule: &str, name: &str) -> bool {
     match rule.strip_suffix('*') {
         Some(start) => start.starts_with("mcp__") && name.starts_with(start),

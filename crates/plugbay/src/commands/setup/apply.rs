@@ -1,4 +1,4 @@
-//! Makes the changes of a plan, each of them recorded in the journal first.
+//! Makes the changes of a plan. Each is recorded in the journal first.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub struct Writer<'a> {
     pub journal: &'a mut Journal,
     /// The command that the journal names.
     pub command: &'static str,
-    /// Where a host's own command runs.
+    /// The folder in which a host's own command runs.
     pub folder: &'a Path,
 }
 
@@ -25,7 +25,8 @@ impl Writer<'_> {
         self.write(None, Part::Configuration, edit)
     }
 
-    /// Changes the files of one host: first its permission rules, so that no tool is ever without its rule.
+    /// Changes the files of one host. Its permission rules come first, so that no tool is ever without its
+    /// rule.
     pub fn host(&mut self, plan: &HostPlan) -> Result<(), ChangeError> {
         let id = Some(&plan.host.id);
         for edit in &plan.permissions {
@@ -34,7 +35,7 @@ impl Writer<'_> {
         if !plan.servers.changes() {
             return Ok(());
         }
-        // A file that does not exist yet is written by nobody else.
+        // Nobody else writes a file that does not exist yet.
         let program = plan.servers.old.as_ref().and_then(|_| HostProgram::of(plan.host, self.folder));
         match program {
             Some(program) => self.by_program(plan, &program),
@@ -62,7 +63,8 @@ impl Writer<'_> {
             })
         };
         match self.journal.by_program(target, expected, run) {
-            // It has been killed, so plugbay changes the file itself, if it is still as the user has seen it.
+            // The command was killed, so plugbay changes the file itself, if it is still as the user has seen
+            // it.
             Err(_) if is_silent => self.write(Some(&plan.host.id), Part::Servers, &plan.servers),
             done => done.map(drop),
         }

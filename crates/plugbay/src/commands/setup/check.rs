@@ -1,4 +1,4 @@
-//! Checks a wired host: its file has plugbay's entry, and what the entry starts answers as a server.
+//! Checks a configured host: its file has plugbay's entry, and the entry's program answers as a server.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use plugbay_hosts::{
 use super::{Context, plan::HostPlan, survey::read_text, trial::try_quietly};
 use crate::import::leads_to_plugbay;
 
-/// Starts plugbay as hosts' entries say. Hosts with equal entries and no profile share one start.
+/// Starts plugbay as in hosts' entries. Hosts with equal entries and no profile share one start.
 #[derive(Debug, Default)]
 pub struct Checker {
     started: BTreeMap<String, Result<usize, String>>,
@@ -33,7 +33,7 @@ impl Checker {
     }
 }
 
-/// The entry with the profile of its host, so that plugbay lists what this host gets.
+/// The entry with the host's profile, so that plugbay lists the tools that this host gets.
 fn as_host(mut entry: Entry, host: &Host) -> Entry {
     if let Launch::Process { args, .. } = &mut entry.launch
         && args.iter().any(|arg| arg == "serve")
@@ -43,13 +43,13 @@ fn as_host(mut entry: Entry, host: &Host) -> Entry {
         args.extend(["--host".to_owned(), host.id.clone()]);
     }
     if let Launch::Process { env, .. } = &mut entry.launch {
-        // A check leaves no daemon behind.
+        // A check must leave no daemon running.
         env.insert("PLUGBAY_DAEMON".to_owned(), "off".to_owned());
     }
     entry
 }
 
-/// plugbay's entry as the file has it now. No entry that has moved may be there.
+/// plugbay's entry as it is now in the file. Fails if an entry is still there that should have moved.
 fn own_entry(plan: &HostPlan) -> Result<Entry, String> {
     let file = plan.servers.path.display();
     let found = servers(plan.host, plan).map_err(|reason| format!("{file}: {reason}"))?;
@@ -72,7 +72,8 @@ fn configuration(entry: &Entry) -> Result<String, plugbay_hosts::jsonc::EditErro
     plugbay_hosts::jsonc::set("{}", &["mcpServers", super::OWN_NAME], own::value(entry))
 }
 
-/// Sends `initialize` and `tools/list` to what the entry starts, with the small environment that servers get.
+/// Sends `initialize` and `tools/list` to the entry's program, started with the small environment that
+/// servers get.
 async fn start(context: &Context, entry: &Entry, text: &str) -> Result<usize, String> {
     let trial = try_quietly(context, text).await.map_err(|error| error.message)?;
     if let Some(failure) = trial.failures.values().next() {

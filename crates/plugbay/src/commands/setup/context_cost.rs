@@ -1,4 +1,4 @@
-//! What MCP puts into the context of each host's model, before setup and after it.
+//! The tokens that MCP adds to each host's model context, before and after setup.
 
 use plugbay_core::{exposure::Mode, name::ServerName, surface::Snapshot};
 use serde::Serialize;
@@ -9,16 +9,16 @@ use crate::commands::{
     tokens::{behind, direct},
 };
 
-/// The tokens of one host (o200k).
+/// The tokens for one host (o200k).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostCost {
-    /// With its own servers in its own configuration, those included that an earlier setup moved.
+    /// With the servers in its own configuration, including those that an earlier setup moved.
     pub before: usize,
     /// With all servers behind plugbay.
     pub now: usize,
     /// The mode that plugbay gives this host.
     pub mode: Mode,
-    /// The host itself hides tools behind a search: its model reads their names only.
+    /// Whether the host itself hides tools behind a search, so that its model reads only their names.
     pub defers: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The difference that a change makes to a file, with secrets masked.
+//! The difference that a change makes to a file, with masked secrets.
 
 use plugbay_hosts::Entry;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use similar::TextDiff;
 
 use super::mask::Secrets;
 
-/// Lines that are shown around a change.
+/// Number of context lines around a change.
 const AROUND: usize = 2;
 
 /// A unified diff of one file, for people.
@@ -17,7 +17,8 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// `entries` are the servers of both texts: the values of their variables, headers and secret arguments are masked.
+    /// A diff. `entries` are the servers of both texts: the values of their variables, headers and secret
+    /// arguments are masked.
     pub fn new(file: impl Into<String>, old: &str, new: &str, entries: &[Entry]) -> Self {
         let secrets = Secrets::of(entries);
         let (old, new) = (secrets.mask(old), secrets.mask(new));

@@ -4,10 +4,10 @@ use plugbay_hosts::{Entry, Launch};
 
 use crate::config::masked::{MASK, is_reference, mask_args, mask_urls, sounds_secret};
 
-/// A value of this length is masked wherever it stands; a shorter one only where it is a whole string.
+/// A value of at least this length is masked everywhere, a shorter one only where it is a whole string.
 const TELLING: usize = 8;
 
-/// Texts that must not be shown, and what is shown instead.
+/// Texts that must not be shown, each with its replacement.
 #[derive(Debug)]
 pub struct Secrets(Vec<(String, String)>);
 
@@ -48,7 +48,7 @@ fn of_entry(entry: &Entry) -> Vec<(String, String)> {
     }
 }
 
-/// YAML needs no quotes: a short value is masked where it ends a line, behind its key or as an item.
+/// Masks a short value in YAML, which needs no quotes: at the end of a line, after its key or as a list item.
 fn in_yaml(text: &str, secret: &str, shown: &str) -> String {
     let mask = |line: &str| {
         let bare = line.trim_end();
@@ -58,13 +58,14 @@ fn in_yaml(text: &str, secret: &str, shown: &str) -> String {
     text.split_inclusive('\n').map(mask).collect()
 }
 
-/// As it stands in JSON and TOML.
+/// The value with escapes, as in JSON and TOML.
 fn escaped(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Masks the value of a key that sounds like a secret, in JSON, TOML or YAML: a host's file holds more than servers.
+/// Masks the value of a key whose name suggests a secret, in JSON, TOML or YAML: a host's file has more than
+/// servers.
 fn mask_line(line: &str) -> String {
     let Some((key, value)) = line.split_once([':', '=']) else { return line.to_owned() };
     if !sounds_secret(key) || is_plain(value) {
@@ -76,7 +77,7 @@ fn mask_line(line: &str) -> String {
     format!("{key}{separator} \"{MASK}\"{end}{newline}")
 }
 
-/// An opening bracket, a number, a switch, a variable: nothing to hide.
+/// Whether a value hides nothing: an opening bracket, a number, a boolean or a variable.
 fn is_plain(value: &str) -> bool {
     let value = value.trim().trim_end_matches(',').trim_matches(['"', '\'']);
     let word = value.trim_start_matches(['{', '[', ' ']);

@@ -1,4 +1,4 @@
-//! `plugbay setup`: moves the servers of all hosts of this machine to plugbay, and takes it back.
+//! `plugbay setup`: moves the servers of all hosts on this machine to plugbay, or undoes this.
 
 mod apply;
 mod check;
@@ -68,21 +68,21 @@ pub struct SetupArgs {
     pub show: bool,
 }
 
-/// What setup will do, or has done.
+/// The result of setup, planned or done.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub stage: Stage,
     pub servers: Vec<Server>,
     pub hosts: Vec<HostReport>,
     pub diffs: Vec<Diff>,
-    /// Files that plugbay left alone, and why.
+    /// Files that plugbay left unchanged, with the reasons.
     pub problems: Vec<FileProblem>,
-    /// The command that makes the changes, after a dry run.
+    /// After a dry run, the command that makes the changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// Only the changes of files.
+/// Shows only the changes to files.
 #[derive(Debug, Serialize)]
 pub struct Changes<'a>(pub &'a Report);
 
@@ -92,7 +92,7 @@ pub enum Stage {
     /// Nothing has been written yet.
     Planned,
     Done,
-    /// Everything was as it should be.
+    /// Everything was already as it should be.
     NothingToDo,
 }
 
@@ -102,7 +102,7 @@ pub struct HostReport {
     pub id: String,
     pub name: String,
     pub file: PathBuf,
-    /// The host's own command that changes the file.
+    /// The host's own command, if it changes the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     #[serde(flatten)]
@@ -110,7 +110,7 @@ pub struct HostReport {
     /// `None` until the servers have been tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<HostCost>,
-    /// What the user does so that the host notices.
+    /// How the user makes the host notice the change.
     pub restart: String,
 }
 
@@ -118,11 +118,11 @@ pub struct HostReport {
 #[serde(rename_all = "camelCase", tag = "state")]
 pub enum HostState {
     Planned,
-    /// plugbay answers as the host starts it, with this many tools.
+    /// plugbay answers when started as by the host, with this many tools.
     Wired {
         tools: usize,
     },
-    /// Its files are as before.
+    /// Its files are unchanged.
     Failed {
         reason: String,
     },
@@ -144,7 +144,7 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
     if !args.yes && !context.output.can_ask() {
         return Err(cannot_ask());
     }
-    // Before anything is read, so that no other setup changes what is read.
+    // Opened before anything is read, so that no other setup changes it meanwhile.
     let mut journal = open_journal(context)?;
     let prepared = prepare(context, args).await?;
     if is_lost(context, &prepared.plan, &journal)? {
@@ -161,7 +161,7 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
 }
 
 impl Report {
-    /// A failure if a host could not be wired.
+    /// The exit code: a failure if a host could not be configured.
     fn exit_code(&self) -> ExitCode {
         let is_wired = self.problems.is_empty() && !self.hosts.iter().any(HostReport::failed);
         if is_wired { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -174,21 +174,21 @@ impl HostReport {
     }
 }
 
-/// The command that makes what a dry run shows.
+/// The command that makes the changes shown in a dry run.
 fn without_question(args: &SetupArgs) -> String {
     let hosts =
         if args.hosts.is_empty() { String::new() } else { format!(" --hosts {}", args.hosts.join(",")) };
     format!("{COMMAND} --yes{hosts}")
 }
 
-/// Everything that is known before the first change.
+/// Everything that is determined before the first change.
 struct Prepared {
     plan: Plan,
     skill: Option<Skill>,
     report: Report,
 }
 
-/// Finds the hosts, tries their servers, and plans what changes. Writes nothing.
+/// Finds the hosts, tries their servers, and plans the changes. Writes nothing.
 async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, CommandError> {
     let places = places(context)?;
     let chosen = survey::named(&args.hosts)?;
@@ -205,7 +205,7 @@ async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, Comman
     let has_skills = plan.hosts.iter().any(|host| host.host.id == skill::HOST);
     let skill = if has_skills { Skill::missing(context) } else { None };
     let mut report = planned(context, &plan, skill.as_ref());
-    // Without the servers that stay: hosts see nothing of them through plugbay.
+    // Without the servers that stay, because hosts do not see them through plugbay.
     let snapshot = trial::known_servers(context, &plan.configuration.new).await?;
     let costs = context_cost::costs(&plan.hosts, &plan.servers, &snapshot);
     for (host, cost) in report.hosts.iter_mut().zip(costs) {
@@ -214,7 +214,7 @@ async fn prepare(context: &Context, args: &SetupArgs) -> Result<Prepared, Comman
     Ok(Prepared { plan, skill, report })
 }
 
-/// Shows the changes and asks, unless the user has agreed beforehand.
+/// Shows the changes and asks, unless the user has already agreed.
 fn confirm(context: &Context, args: &SetupArgs, report: &Report) -> Result<(), CommandError> {
     if args.yes {
         if !context.output.is_json() {
@@ -257,7 +257,7 @@ async fn carry_out(
     Ok(report)
 }
 
-/// Changes one host and checks it. A host that does not work afterwards gets its files back.
+/// Changes one host and checks it. If the host then does not work, its files are restored.
 async fn wire_one(
     context: &Context,
     writer: &mut Writer<'_>,
@@ -339,7 +339,7 @@ fn places(context: &Context) -> Result<Places, CommandError> {
     })
 }
 
-/// plugbay's entry: an absolute path, because hosts with a window often have a short search path.
+/// plugbay's entry. The path is absolute, because graphical hosts often have a short search path.
 fn own_entry(context: &Context) -> OwnEntry {
     let mut args = vec!["serve".to_owned()];
     if let Some(file) = context.source.explicit() {
@@ -371,7 +371,7 @@ pub(super) fn open_journal(context: &Context) -> Result<Journal, CommandError> {
     })
 }
 
-/// Whether the hosts are wired, and the servers that moved are not in plugbay's configuration any more.
+/// Whether the hosts are configured, but the moved servers are no longer in plugbay's configuration.
 fn is_lost(context: &Context, plan: &Plan, journal: &Journal) -> Result<bool, CommandError> {
     let file = &plan.configuration.path;
     let folder = journal_folder(context)?;

@@ -1,4 +1,4 @@
-//! What setup will change: which servers move, and the new text of every file.
+//! The changes of a setup: the servers that move, and the new text of every file.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub struct Plan {
 pub struct HostPlan {
     pub host: &'static Host,
     pub servers: Edit,
-    /// plugbay's entry, unless the host has it already.
+    /// plugbay's entry, unless the host already has it.
     pub own: Option<OwnEntry>,
     pub moved: Vec<Found>,
     /// plugbay's names of the servers that the host had before an earlier setup.
@@ -45,7 +45,7 @@ pub struct HostPlan {
     pub permissions: Vec<Edit>,
 }
 
-/// A file with its present and its new text.
+/// A file with its current and its new text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     pub path: PathBuf,
@@ -54,7 +54,7 @@ pub struct Edit {
     pub new: String,
 }
 
-/// A server of some hosts, and what becomes of it.
+/// A server of one or more hosts, with its fate.
 #[derive(Debug, Clone, Serialize)]
 pub struct Server {
     /// Its name in plugbay.
@@ -76,12 +76,12 @@ impl Server {
     }
 }
 
-/// What becomes of a server. Only a server that works through plugbay leaves its host.
+/// The fate of a server. Only a server that works through plugbay leaves its host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "result")]
 pub enum Fate {
     Moves,
-    /// It is disabled in its hosts, and in plugbay from now on.
+    /// It moves disabled, as it is in its hosts.
     MovesDisabled,
     Stays {
         #[serde(flatten)]
@@ -91,7 +91,7 @@ pub enum Fate {
     },
 }
 
-/// What the user must do before a server can work.
+/// The step that the user must take before a server can work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Need {
@@ -107,7 +107,7 @@ pub struct Draft {
     text: Option<String>,
     import: import::Plan,
     servers: Vec<Server>,
-    /// The servers that plugbay has already.
+    /// The servers that plugbay already has.
     present: Present,
 }
 
@@ -124,7 +124,7 @@ impl Fate {
 }
 
 impl Server {
-    /// Notes that the files of some hosts are as before. A server that no other host has does not move.
+    /// Notes that the files of some hosts stay unchanged. A server that no other host has does not move.
     pub fn stay_in(&mut self, is_left: impl Fn(&str) -> bool) {
         let (left, wired): (Vec<String>, Vec<String>) =
             self.hosts.iter().cloned().partition(|id| is_left(id));
@@ -158,7 +158,7 @@ impl Draft {
         self.configured(|_| true)
     }
 
-    /// The plan: what the trial showed to work moves.
+    /// The plan: servers that worked in the trial move.
     pub fn plan(
         mut self,
         trial: &Trial,
@@ -189,7 +189,7 @@ impl Draft {
         Ok(plan)
     }
 
-    /// Takes the hosts out whose files cannot be edited: their servers do not move.
+    /// Removes the hosts whose files cannot be edited, so that their servers do not move.
     fn leave_alone(&mut self, own: &OwnEntry, places: &Places, past: &Past) -> Vec<FileProblem> {
         let hosts = self.survey.hosts.iter();
         let problems: Vec<FileProblem> =
@@ -223,7 +223,7 @@ impl Draft {
         import.apply(&text).map_err(|error| unusable(&self.configuration, &error))
     }
 
-    /// Each server once, with every entry that hosts have for it.
+    /// Each server once, with all its entries in hosts.
     fn merged(&self) -> Vec<Server> {
         let mut servers: Vec<Server> = Vec::new();
         let all =
@@ -245,7 +245,7 @@ impl Draft {
         servers
     }
 
-    /// The servers that an earlier setup moved out of this host: their names there and in plugbay.
+    /// The servers that an earlier setup moved out of this host: their names in the host and in plugbay.
     fn earlier(&self, host: &SurveyedHost, past: &Past) -> Vec<(String, String)> {
         let named = |found: Found| {
             let alone = import::plan(vec![origin(host, &found)], &self.present);
@@ -255,7 +255,7 @@ impl Draft {
         past.servers_of(host.host).into_iter().filter_map(named).collect()
     }
 
-    /// The name of a host's server in plugbay, whether it can move, and what the user should know.
+    /// A host server's name in plugbay, whether it can move, and notes for the user.
     fn counterpart(&self, host: &SurveyedHost, found: &Found) -> (String, Fate, Vec<String>) {
         let name = found.entry.name.clone();
         let alone = import::plan(vec![origin(host, found)], &self.present);
@@ -320,7 +320,7 @@ fn host_plan(
     let moved: Vec<Found> = moving.flat_map(|server| server.of_host(host).cloned()).collect();
     let problem = |reason: String| FileProblem { host: host.id.clone(), file: file.clone(), reason };
     let old = text.clone().unwrap_or_default();
-    // The user may have settings of their own in an entry that is there already.
+    // The user may have changed an entry of plugbay that already exists.
     let new = match surveyed.own {
         Some(_) => edit::take_out(host, &old, &moved),
         None => edit::wire(host, &old, own, &moved),
@@ -346,7 +346,7 @@ fn staying(host: &SurveyedHost) -> Vec<Server> {
     host.staying.iter().map(server).collect()
 }
 
-/// Why a server does not work: a variable that is not set, a login, or something else.
+/// The reason why a server does not work: a variable that is not set, a login, or something else.
 fn failed(entry: &Entry, failure: StartFailure) -> Fate {
     let unset = import::needs(entry, &settings::variable).variables;
     if let Some(name) = unset.into_iter().next() {

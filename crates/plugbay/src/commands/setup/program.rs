@@ -1,4 +1,4 @@
-//! A host's own command for changing its file: a host that runs may write the file itself at any time.
+//! A host's own command for changing its file: a running host may write the file itself at any time.
 
 use std::{
     io::{self, Read, Seek},
@@ -24,17 +24,17 @@ pub struct HostProgram {
     host: &'static Host,
     command: &'static OwnCommand,
     path: PathBuf,
-    /// Where it runs for an entry of the user.
+    /// The folder in which it runs for an entry of the user.
     folder: PathBuf,
     limit: Duration,
 }
 
 /// How long one run may take.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How often plugbay looks whether a run has ended.
+/// How often plugbay checks whether a run has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Why a program of a host did not change the host's file.
+/// The reason why a host's program did not change its file.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("`{0}` does not answer")]
@@ -46,14 +46,14 @@ pub enum Failure {
 }
 
 impl HostProgram {
-    /// `None` if the host has no such command, or its program is not on the search path.
+    /// The command of a host; `None` if it has no such command, or its program is not on the search path.
     pub fn of(host: &'static Host, folder: &Path) -> Option<Self> {
         let command = host.command.as_ref()?;
         let path = settings::find_program(&command.program)?;
         Some(Self { host, command, path, folder: folder.to_owned(), limit: LIMIT })
     }
 
-    /// What a user would type, for messages.
+    /// The command as a user would type it, for messages.
     pub fn name(&self) -> String {
         format!("{} mcp", self.command.program)
     }
@@ -65,7 +65,8 @@ impl HostProgram {
         }
         for found in moved {
             let mut args = self.command.remove_args(&found.entry.name);
-            // The entries of a project are in another scope, and the program finds the project by its folder.
+            // The entries of a project have another scope, and the program finds the project by its working
+            // directory.
             let folder = found.project.as_ref().map_or(self.folder.clone(), PathBuf::from);
             if found.project.is_some() {
                 args.iter_mut().filter(|arg| *arg == "user").for_each(|arg| "local".clone_into(arg));
@@ -85,7 +86,7 @@ impl HostProgram {
         command.args(args).current_dir(folder).stdin(Stdio::null()).process_group(0);
         let problem =
             |error: io::Error| Failure::Other(format!("cannot start {}: {error}", self.path.display()));
-        // Not a pipe: a process that outlives the program would keep it open.
+        // A file instead of a pipe: a process that outlives the program would keep a pipe open.
         let mut said = tempfile::tempfile().map_err(problem)?;
         command.stdout(said.try_clone().map_err(problem)?).stderr(said.try_clone().map_err(problem)?);
         let mut child = command.spawn().map_err(problem)?;

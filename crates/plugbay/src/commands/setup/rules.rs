@@ -1,4 +1,4 @@
-//! The permission rules of hosts: a rule that names a tool of a server behind plugbay gets its counterpart.
+//! The permission rules of hosts: a rule that names a tool of a server behind plugbay gets a counterpart.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::journal::{self, Change, OpenError, Part};
 
-/// The changes of earlier setups: a host may have called a server otherwise than plugbay does.
+/// The changes of earlier setups: a server's name in a host may differ from its name in plugbay.
 #[derive(Debug)]
 pub struct Past {
     folder: PathBuf,
@@ -45,14 +45,15 @@ impl Past {
 /// The permission rules of one host.
 pub struct Rules {
     host: &'static Host,
-    /// The host's name of each server behind plugbay, and its name there. A name that the host has twice, for the
-    /// user and for a project, needs two maps.
+    /// The names of servers behind plugbay: the host's name of each, and plugbay's. A name that the host uses
+    /// twice, for the user and for a project, needs two maps.
     names: Vec<BTreeMap<String, String>>,
 }
 
 impl Rules {
-    /// A name means the server that this host calls so, now or before an `earlier` setup. Only a name that the host
-    /// has for no server of its own means the server that plugbay calls so: another project may have rules for it.
+    /// The rules of one host. A name means the server that has this name in the host, now or before an
+    /// `earlier` setup. Only a name without such a server means plugbay's server of this name: another
+    /// project may have rules for it.
     pub fn of(
         surveyed: &SurveyedHost,
         servers: &[Server],
@@ -82,7 +83,7 @@ impl Rules {
         Self { host, names: layers(&own) }
     }
 
-    /// The text with the counterparts.
+    /// The text with the counterparts added.
     pub fn applied(&self, file: &Path, text: String) -> Result<String, FileProblem> {
         self.names.iter().try_fold(text, |text, names| {
             let added = permissions::counterparts_for(self.host, &text, names, OWN_NAME);
@@ -90,7 +91,7 @@ impl Rules {
         })
     }
 
-    /// The files that have rules and no servers.
+    /// The edits of files that have rules but no servers.
     pub fn edits(&self, wired: &Path, places: &Places) -> Result<Vec<Edit>, FileProblem> {
         let mut edits = Vec::new();
         for file in self.host.permission_files(places).into_iter().filter(|file| file.path != wired) {
@@ -109,7 +110,8 @@ impl Rules {
     }
 }
 
-/// As many maps as the most ambiguous name needs. Each has every name, because the longest name that fits a rule counts.
+/// As many maps as the most ambiguous name needs. Each has every name, because the longest name that fits a
+/// rule is used.
 fn layers(own: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<BTreeMap<String, String>> {
     let depth = own.values().map(BTreeSet::len).max().unwrap_or_default();
     let layer = |index: usize| {

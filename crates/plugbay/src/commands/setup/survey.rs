@@ -1,4 +1,4 @@
-//! The hosts of this machine, and the servers in their files.
+//! The hosts on this machine, and the servers in their files.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::{CommandError, OWN_NAME};
 use crate::{commands::alternatives, import::leads_to_plugbay, journal::file};
 
-/// What was found on this machine.
+/// The hosts and files on this machine.
 #[derive(Debug, Default)]
 pub struct Survey {
     pub hosts: Vec<SurveyedHost>,
@@ -22,7 +22,7 @@ pub struct Survey {
     pub problems: Vec<FileProblem>,
 }
 
-/// A host and the servers in the file that plugbay is wired in.
+/// A host and the servers in the file that gets plugbay's entry.
 #[derive(Debug)]
 pub struct SurveyedHost {
     pub host: &'static Host,
@@ -30,14 +30,14 @@ pub struct SurveyedHost {
     pub file: PathBuf,
     /// Its text as it was read.
     pub text: Option<String>,
-    /// The servers that can move: the user's, and those that the user has for this project alone.
+    /// The servers that can move: the user's, and those that the user has only for this project.
     pub servers: Vec<Found>,
     /// plugbay's own entry.
     pub own: Option<Found>,
     pub staying: Vec<Staying>,
 }
 
-/// An entry that stays where it is.
+/// An entry that does not move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Staying {
     pub name: String,
@@ -119,7 +119,8 @@ fn read_host(
     Ok(SurveyedHost { host, file: path, text, servers, own, staying })
 }
 
-/// The servers of the host's other files: a project's file belongs to everybody who works on the project.
+/// The servers in the host's other files, which stay: a project's file belongs to everybody who works on the
+/// project.
 fn elsewhere(host: &'static Host, wired: &Path, places: &Places) -> Vec<Staying> {
     let files = host.files(places).into_iter().filter(|file| file.path != wired);
     let servers = files.flat_map(|file| {

@@ -13,23 +13,23 @@ use crate::{
     settings::Source,
 };
 
-/// How every server of a configuration did.
+/// The outcome of starting every server of a configuration.
 #[derive(Debug)]
 pub struct Trial {
-    /// What all servers offer.
+    /// The offers of all servers.
     pub snapshot: Snapshot,
     pub failures: BTreeMap<String, StartFailure>,
 }
 
-/// Starts every server of this configuration text, prints a line about each, and stops them again. The cache learns
-/// their tools.
+/// Starts every server of this configuration text, prints a line about each, and stops them again. Their
+/// tools go to the cache.
 pub async fn try_servers(context: &Context, text: &str) -> Result<Trial, CommandError> {
     let (settings, app) = assembled(text, context.environment.clone())?;
     let failures = start_visibly(&app, context.output, |_| true).await;
     Ok(finished(&settings, app, &failures).await)
 }
 
-/// The same without the cache and without lines: what answers is the server itself.
+/// The same without the cache and without output: the answers come from the servers themselves.
 pub async fn try_quietly(context: &Context, text: &str) -> Result<Trial, CommandError> {
     let environment = Environment { cache_folder: None, ..context.environment.clone() };
     let (settings, app) = assembled(text, environment)?;
@@ -37,7 +37,8 @@ pub async fn try_quietly(context: &Context, text: &str) -> Result<Trial, Command
     Ok(finished(&settings, app, &failures).await)
 }
 
-/// What the servers of this configuration text offer, by the cache. Starts only those that the cache does not know.
+/// The offers of the servers in this configuration text, from the cache. Starts only servers that the cache
+/// does not know.
 pub async fn known_servers(context: &Context, text: &str) -> Result<Snapshot, CommandError> {
     let (settings, app) = assembled(text, context.environment.clone())?;
     let known = app.snapshots().borrow().clone();

@@ -1,4 +1,4 @@
-//! `plugbay setup --undo` and `--show`: takes changes back, and shows them.
+//! `plugbay setup --undo` and `--show`: undoes changes, and shows them.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -18,7 +18,7 @@ use crate::{
     journal::{self, Change, Journal, Outcome, Part, Present, Texts, Undone},
 };
 
-/// The changes that plugbay has made and can take back.
+/// The changes that plugbay has made and can undo.
 #[derive(Debug, Serialize)]
 pub struct History {
     pub changes: Vec<Past>,
@@ -35,33 +35,33 @@ pub struct Past {
     /// How long ago, in seconds.
     pub age: u64,
     pub undo: UndoPreview,
-    /// What the change did, with secrets masked.
+    /// The change as a diff, with secrets masked.
     pub diff: String,
 }
 
-/// What undoing a change would do.
+/// The effect of undoing a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UndoPreview {
     /// The file gets its old content, byte for byte.
     Restores,
-    /// plugbay created it, so it goes.
+    /// plugbay created the file, so it is removed.
     Removes,
-    /// It was changed since: only plugbay's part goes.
+    /// The file was changed since, so only plugbay's part is removed.
     Merges,
-    /// It is as it was before.
+    /// The file is already as it was before.
     Nothing,
 }
 
-/// What `--undo` did.
+/// The result of `--undo`.
 #[derive(Debug, Serialize)]
 pub struct UndoReport {
     pub files: Vec<Undone>,
-    /// What the user does so that the hosts notice.
+    /// How the user makes the hosts notice the changes.
     pub restart: Vec<&'static str>,
 }
 
-/// Shows what plugbay has changed.
+/// Shows the changes that plugbay has made.
 pub fn show(context: &Context) -> Result<ExitCode, CommandError> {
     let folder = journal_folder(context)?;
     let changes = journal::read(&folder).map_err(|error| CommandError::failed(error.to_string()))?;
@@ -70,7 +70,7 @@ pub fn show(context: &Context) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes every change back, or those of the chosen hosts.
+/// Undoes every change, or those of the chosen hosts.
 pub fn undo(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandError> {
     let hosts = survey::named(&args.hosts)?;
     if args.dry_run {
@@ -87,7 +87,7 @@ pub fn undo(context: &Context, args: &SetupArgs) -> Result<ExitCode, CommandErro
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Takes the wanted changes back, the newest first.
+/// Undoes the wanted changes, the newest first.
 pub fn undo_changes(
     journal: &mut Journal,
     wanted: impl Fn(&Change) -> bool,
@@ -95,7 +95,7 @@ pub fn undo_changes(
     journal.undo(wanted, &merge).map_err(|error| CommandError::failed(error.to_string()))
 }
 
-/// What the user does so that the hosts of changed files notice.
+/// How the user makes the hosts of changed files notice the changes.
 pub fn restarts(files: &[Undone]) -> Vec<&'static str> {
     let is_changed = |file: &&Undone| !matches!(file.outcome, Outcome::Unchanged | Outcome::Failed { .. });
     let hosts = files.iter().filter(is_changed).filter_map(|file| known::by_id(file.host.as_deref()?));
@@ -108,7 +108,7 @@ pub fn restarts(files: &[Undone]) -> Vec<&'static str> {
     orders
 }
 
-/// The present text of a file without plugbay's part.
+/// The current text of a file without plugbay's part.
 fn merge(change: &Change, texts: Texts<'_>) -> Result<String, String> {
     let host = change.host.as_deref().and_then(known::by_id);
     let reverse =
@@ -117,7 +117,7 @@ fn merge(change: &Change, texts: Texts<'_>) -> Result<String, String> {
         let whole = with_whole_entries(texts).map_err(|error| error.to_string())?;
         let merged = reverse(&whole)?;
         let is_ours = merged == reverse(texts.after)?;
-        // Without the change, the file has nothing that it did not have before.
+        // Without the change, the file contains only what it contained before.
         return Ok(if is_ours { texts.before.to_owned() } else { merged });
     };
     if let Some(name) = taken(host, texts) {
@@ -129,13 +129,13 @@ fn merge(change: &Change, texts: Texts<'_>) -> Result<String, String> {
     let unwired = unwired.map_err(|error| error.to_string())?;
     let listed = allowed::without(host, &unwired, OWN_NAME, Some(texts.before));
     let unwired = listed.map_err(|error| error.to_string())?.unwrap_or(unwired);
-    // Some hosts have their permission rules in the same file.
+    // Some hosts keep their permission rules in the same file.
     let has_rules = host.rules.is_some() && host.format == Format::Json && !texts.after.is_empty();
     if has_rules { reverse(&unwired) } else { Ok(unwired) }
 }
 
-/// The present text with each entry that the change added as the change wrote it: an entry goes whole, whatever somebody has
-/// added to it since.
+/// The current text with each added entry as the change wrote it. An entry is removed as a whole, even if
+/// somebody has added to it since.
 fn with_whole_entries(texts: Texts<'_>) -> Result<String, EditError> {
     let value = |text: &str| Ok::<_, EditError>(jsonc::get(text, &[])?.unwrap_or_default());
     let (before, after, now) = (value(texts.before)?, value(texts.after)?, value(texts.now)?);
@@ -152,9 +152,9 @@ fn with_whole_entries(texts: Texts<'_>) -> Result<String, EditError> {
     Ok(text)
 }
 
-/// A server that moved, and whose name the user has given to another one since.
+/// A server that moved, and whose name the user has since given to another server.
 fn taken(host: &Host, texts: Texts<'_>) -> Option<String> {
-    // A program of the host was interrupted: nobody knows which servers it had moved.
+    // A program of the host was interrupted, so it is unknown which servers it had moved.
     if texts.after.is_empty() {
         return None;
     }

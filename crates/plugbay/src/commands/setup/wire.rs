@@ -44,7 +44,7 @@ pub struct UnwireArgs {
     pub hosts: Vec<String>,
 }
 
-/// What `wire` did.
+/// The result of `wire`.
 #[derive(Debug, Serialize)]
 pub struct WireReport {
     pub hosts: Vec<WiredHost>,
@@ -57,17 +57,17 @@ pub struct WiredHost {
     pub name: String,
     #[serde(flatten)]
     pub state: HostState,
-    /// The file had plugbay's entry already.
+    /// Whether the file already had plugbay's entry.
     pub already: bool,
     pub diff: Diff,
     pub restart: String,
 }
 
-/// What `unwire` did.
+/// The result of `unwire`.
 #[derive(Debug, Serialize)]
 pub struct UnwireReport {
     pub files: Vec<Undone>,
-    /// What the user does so that the hosts notice.
+    /// How the user makes the hosts notice the changes.
     pub restart: Vec<&'static str>,
 }
 
@@ -123,7 +123,7 @@ pub fn unwire(context: &Context, args: &UnwireArgs) -> Result<ExitCode, CommandE
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// plugbay's entry and nothing else.
+/// A plan that adds only plugbay's entry.
 fn entry_plan(context: &Context, surveyed: &SurveyedHost) -> Result<HostPlan, FileProblem> {
     let SurveyedHost { host, file, text, own: present, .. } = surveyed;
     let own = own_entry(context);
@@ -140,7 +140,7 @@ fn entry_plan(context: &Context, surveyed: &SurveyedHost) -> Result<HostPlan, Fi
     Ok(HostPlan { host, servers, own, moved: Vec::new(), earlier: Vec::new(), permissions: Vec::new() })
 }
 
-/// Removes an entry that the journal does not know: the user wrote it.
+/// Removes an entry that is not in the journal, because the user wrote it.
 fn remove_entry(context: &Context, host: &'static Host) -> Result<Option<Undone>, CommandError> {
     let survey = survey::survey(&places(context)?, &context.source.paths.start, &[host]);
     let Some(SurveyedHost { file: path, own: Some(own), .. }) = survey.hosts.into_iter().next() else {

@@ -1,4 +1,4 @@
-//! Takes servers out of plugbay's configuration again: those whose hosts could not be wired.
+//! Removes servers from plugbay's configuration again, if their hosts could not be configured.
 
 use plugbay_hosts::{jsonc, read};
 
@@ -8,8 +8,8 @@ use crate::{
     journal::{Change, Part},
 };
 
-/// Corrects the report after some hosts have failed, and the configuration that was written before: a server that stays in
-/// its host is not plugbay's. The changes of this setup begin at the number `first`.
+/// Corrects the report and the configuration after some hosts have failed: a server that stays in its host
+/// must not be in plugbay's configuration. The changes of this setup begin at the number `first`.
 pub fn withdraw(
     writer: &mut Writer<'_>,
     configuration: &Edit,

@@ -1,4 +1,4 @@
-//! What each host pays: today, with the servers in its own configuration, and behind plugbay in each mode.
+//! The cost for each host: today, with the servers in its own configuration, and behind plugbay in each mode.
 
 use plugbay_core::{
     catalog::Tool,
@@ -24,7 +24,7 @@ pub struct HostCost {
     pub host: String,
     /// With all servers in its own configuration: definitions and instructions.
     pub direct: usize,
-    /// The host hides tools behind a search of its own, so that only their names count.
+    /// Whether the host hides tools behind its own search, so that only their names count.
     pub defers: bool,
     pub modes: Vec<ModeCost>,
     /// The mode that it gets.
@@ -46,15 +46,15 @@ pub(super) fn host_costs(snapshot: &Snapshot) -> Vec<HostCost> {
     known.chain([unknown]).map(|profile| definitions.cost(profile, snapshot)).collect()
 }
 
-/// What a host pays with these servers in its own configuration.
+/// The cost for a host with these servers in its own configuration.
 pub fn direct(profile: &Profile, snapshot: &Snapshot, servers: Chosen<'_>) -> usize {
     Definitions::of(snapshot, servers).direct(profile) + server_instructions(profile, snapshot, servers)
 }
 
-/// Which servers count.
+/// Selects the servers that count.
 type Chosen<'a> = &'a dyn Fn(&ServerName) -> bool;
 
-/// What servers offer, counted once.
+/// The tokens of servers' offers, counted once.
 struct Definitions {
     tools: usize,
     /// Names, descriptions and schemas.
@@ -100,7 +100,7 @@ impl Definitions {
     }
 }
 
-/// Behind plugbay in a mode: what the host lists, and plugbay's instructions.
+/// The cost behind plugbay in a mode: the host's list and plugbay's instructions.
 pub fn behind(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> usize {
     let snapshot = snapshot.seen_by(&view(profile, snapshot, mode));
     let array = &snapshot.listing.tools;
@@ -117,7 +117,7 @@ pub fn behind(profile: &Profile, snapshot: &Snapshot, mode: Mode) -> usize {
     tools.map(cost).sum::<usize>() + if longest == 0 { 0 } else { tokenizer::count(&told) }
 }
 
-/// The instructions of servers, as far as the host shows them.
+/// The tokens of servers' instructions, as far as the host shows them.
 fn server_instructions(profile: &Profile, snapshot: &Snapshot, servers: Chosen<'_>) -> usize {
     let shown = |text: &str| -> String {
         text.chars().take(profile.limits.instructions.unwrap_or(usize::MAX)).collect()
@@ -127,13 +127,13 @@ fn server_instructions(profile: &Profile, snapshot: &Snapshot, servers: Chosen<'
     texts.map(|text| tokenizer::count(&shown(text))).sum()
 }
 
-/// The definition asks the host not to hide it.
+/// Whether the definition asks the host not to hide the tool.
 fn stays_in_sight(tool: &Tool) -> bool {
     let meta = tool.raw("_meta").and_then(|meta| serde_json::from_slice::<Value>(meta).ok());
     meta.is_some_and(|meta| meta["anthropic/alwaysLoad"] == true)
 }
 
-/// A hidden tool in the list that a model sees.
+/// A hidden tool as it appears in the model's list.
 fn listed_name(name: &str) -> String {
     format!("mcp__{name}\n")
 }

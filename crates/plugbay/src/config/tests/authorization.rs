@@ -1,4 +1,4 @@
-//! Who may set the authorization of callers, and what a mistake in it means.
+//! Which files may set the authorization of callers, and the effect of mistakes.
 
 use super::{Place, settings};
 use crate::config::AuthorizationSettings;

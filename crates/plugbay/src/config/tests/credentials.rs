@@ -1,4 +1,4 @@
-//! Where the credentials for a server come from.
+//! The sources of a server's credentials.
 
 use plugbay_core::{
     credentials::{
@@ -12,7 +12,7 @@ use plugbay_upstream::spec::Transport;
 use super::{Place, settings};
 use crate::config::{Settings, entries, identity};
 
-/// The source of the only server, which is behind a URL.
+/// The credential source of the only server, which is behind a URL.
 fn source(settings: &Settings) -> CredentialSource {
     assert!(settings.diagnostics.is_empty(), "{:?}", settings.diagnostics);
     let spec = settings.servers[0].spec.as_ref().unwrap();

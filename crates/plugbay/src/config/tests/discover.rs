@@ -25,7 +25,7 @@ fn suite(settings: &Settings, name: &str) -> Suite {
     server(settings, name).exposure.suite.clone()
 }
 
-/// `switchboard.config.json` says `config`, and each of these folders has such a file.
+/// A place with `config` in `switchboard.config.json`, and such a file in each of these folders.
 fn switchboard(config: &str, servers: &[(&str, &str)]) -> Place {
     let place = Place::new();
     place.write("project/switchboard.config.json", config);
@@ -278,7 +278,7 @@ fn approval_covers_every_file_that_a_project_file_includes() {
     let memory = "memory: npx -y memory-server KEY=<token> in project/.switchboard/mcps/memory";
     assert_eq!(place.summary(&place.load(None)), format!("{a}\n{memory}"));
 
-    // Another server comes, one changes, and so does what a model is told.
+    // A server is added, one changes, and so do the descriptions for models.
     place.write("project/.switchboard/mcps/new/.mcp.json", r#"{"name": "new", "command": {"cmd": "new"}}"#);
     place.write("project/.switchboard/mcps/memory/.mcp.json", MEMORY.replace("npx", "rm"));
     place.write("project/.switchboard/mcps/a/CLAUDE.md", "Be cruel.");

@@ -1,4 +1,4 @@
-//! What a good entry means.
+//! The meaning of valid entries.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

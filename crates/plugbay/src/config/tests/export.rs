@@ -5,7 +5,7 @@ use plugbay_hosts::{Launch, Remote, RemoteKind};
 use super::Place;
 use crate::config::servers_in;
 
-/// Each server in one line.
+/// One line for each server.
 fn listed(place: &Place, file: &str) -> Vec<String> {
     let listed = servers_in(&place.path(file), &place.paths());
     let lines = listed.servers.iter().map(|entry| {

@@ -1,4 +1,4 @@
-//! Which files count, and files that nobody should have written.
+//! The effective files, and malformed files.
 
 use std::{fs, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The rules that only show when a whole file, or several, are loaded.
+//! Rules that show only when a whole file, or several, are loaded.
 
 mod authorization;
 mod credentials;
@@ -24,7 +24,7 @@ use super::{Diagnostic, Paths, ServerSettings, Settings, approve, load};
 
 const TOKEN: &str = "hunter2-from-the-environment";
 
-/// What a file says, in an environment with these variables.
+/// The settings of a file, in an environment with these variables.
 fn settings(text: &str, environment: &[(&str, &str)]) -> Settings {
     let place = Place::new();
     place.write("project/c", text);
@@ -33,7 +33,7 @@ fn settings(text: &str, environment: &[(&str, &str)]) -> Settings {
     load(Some(Path::new("c")), &place.paths(), &value)
 }
 
-/// A folder with a home and a repository in it, and an environment with one variable.
+/// A folder that contains a home and a repository, with an environment of one variable.
 struct Place(TempDir);
 
 impl Place {
@@ -64,18 +64,18 @@ impl Place {
         load(explicit.map(Path::new), &self.paths(), &env)
     }
 
-    /// What `plugbay approve` does once its user has agreed.
+    /// Approves a file, as `plugbay approve` does once its user has agreed.
     fn approve(&self, file: &str) {
         let shown = self.load(Some(file));
         approve(&self.paths(), &shown.contents).unwrap();
     }
 
-    /// Everything that depends on the folder's name taken out.
+    /// The text without everything that depends on the folder's name.
     fn plain(&self, text: &str) -> String {
         text.replace(&format!("{}/", self.0.path().display()), "")
     }
 
-    /// Servers and problems, one a line.
+    /// Servers and problems, one per line.
     fn summary(&self, settings: &Settings) -> String {
         let mut summary = String::new();
         for server in &settings.servers {

@@ -1,4 +1,4 @@
-//! Who calls tools for a sentence, within which limits, and what it may do unasked.
+//! The model for `natural_language`, its limits, and the calls that it may make without asking.
 
 use std::{path::Path, time::Duration};
 
@@ -9,7 +9,7 @@ use plugbay_model::{Key, Provider};
 use super::{Place, line, settings};
 use crate::config::{ModelSource, NaturalLanguage, load};
 
-/// The key of the model that is chosen.
+/// The key of the chosen model.
 #[track_caller]
 fn key(model: &str) -> Key {
     let text = format!(r#"{{"naturalLanguage": {{"model": {{"provider": "gemini", {model}}}}}}}"#);
@@ -60,7 +60,7 @@ fn consent_is_needed_unless_the_effect_is_allowed() {
         (r#", "allowWrites": true, "allowDestructive": false"#, Effect::Writes),
         (r#", "allowDestructive": true"#, Effect::Destroys),
     ] {
-        // Whoever says so need not be who names the model.
+        // This setting and the model may come from different files.
         for model in ["null", r#"{"provider": "host"}"#] {
             let text = format!(r#"{{"naturalLanguage": {{"model": {model}{words}}}}}"#);
             assert_eq!(settings(&text, &[]).unasked, unasked, "{text}");
@@ -81,7 +81,7 @@ fn a_model_setting_with_a_mistake_asks_no_model() {
 fn the_key_of_a_model_has_one_place() {
     assert_eq!(key(r#""timeout": "1s""#), Key::new("g", "GEMINI_API_KEY"));
     assert_eq!(key(r#""keychain": "plugbay""#), Key::in_keychain("plugbay"));
-    // What is told of it holds no values.
+    // Its description contains no values.
     let written = ["op", "read", "op://${GEMINI_API_KEY}"];
     let told = Key::told_by("op".to_owned(), vec!["read".to_owned(), "op://g".to_owned()], written);
     assert_eq!(told.from(), "`op read op://${GEMINI_API_KEY}`");
@@ -100,7 +100,7 @@ fn the_key_of_a_model_has_one_place() {
     }
 }
 
-/// Switchboard's own layout with one wrapper, a server without, and this file.
+/// Switchboard's own layout with one wrapper, one server without, and this file.
 fn wrapped(config: &str) -> Place {
     let place = Place::new();
     place.write("project/switchboard.config.json", config);
@@ -129,7 +129,7 @@ fn a_wrapper_that_is_left_out_chooses_its_model_for_its_own_server() {
     );
     let servers: Vec<String> = chosen.servers.unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(servers, ["memory"], "a wrapper speaks for nobody else");
-    // Without the key somebody must say who is meant instead.
+    // Without the key, the configuration must name another model.
     let settings = loaded("OPENAI_API_KEY");
     assert_eq!(settings.natural_language, None);
     let told: Vec<String> = settings.diagnostics.iter().map(line).collect();

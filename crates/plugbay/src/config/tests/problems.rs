@@ -1,4 +1,4 @@
-//! What is said about a bad entry, and that it harms nothing else.
+//! Diagnostics of bad entries, which must not affect anything else.
 
 use super::{Place, TOKEN, check, check_entry};
 

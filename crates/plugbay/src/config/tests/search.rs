@@ -1,4 +1,4 @@
-//! Which model ranks, and that its key is nobody else's business.
+//! The model that ranks search hits; its key must reach nobody else.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn the_keys_of_mcpzip_are_understood() {
     let written = endpoint(text, &[]);
     assert_eq!((written.provider, written.model.as_str()), (Provider::Gemini, "gemini-2.0-flash"));
     assert_eq!(written.key, Some(Key::new("written", "gemini_api_key")));
-    // The environment's counts more.
+    // The key in the environment has precedence.
     assert_eq!(endpoint(text, &[("GEMINI_API_KEY", "g")]).key, Some(Key::new("g", "GEMINI_API_KEY")));
     let alone = endpoint(r#"{"gemini_api_key": "${K}"}"#, &[("K", "k")]);
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_wrong_search_model_is_reported_and_search_goes_on() {
              `env` for plugbay)",
         ),
     ] {
-        // Nobody else is asked instead, whatever keys there are.
+        // No other model is asked instead, whatever keys there are.
         let text = format!("{{\"gemini_api_key\": \"g\", \"search\": {{\n\"model\": {model}}}}}");
         let settings = settings(&text, &[("GEMINI_API_KEY", "g")]);
         let told: Vec<String> = settings.diagnostics.iter().map(line).collect();

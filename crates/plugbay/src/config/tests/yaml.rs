@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Place, TOKEN, line, load};
 use crate::config::{EditError, Editable};
 
-/// The aggregator's file of the client-side architecture.
+/// The aggregator's file in the client-side architecture.
 const SEED: &str = r#"# Server-side configuration - client doesn't need to know these details
 servers:
   web-search:

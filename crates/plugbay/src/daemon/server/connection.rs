@@ -28,7 +28,7 @@ use crate::daemon::{
 /// How long a bridge may take to close its end when the daemon stops.
 const LAST_MESSAGES: Duration = Duration::from_secs(1);
 
-/// One connection, counted for as long as it is open.
+/// One connection, which counts as long as it is open.
 pub(super) struct Connection {
     shared: Arc<Shared>,
     count: watch::Sender<usize>,
@@ -77,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// Reads a hello. A window of a newer build gets a daemon of its build.
+    /// Parses a hello. A window of a newer build is told to start a daemon of its build.
     async fn understand(&self, line: &[u8]) -> Result<Hello, Reply> {
         let refused = |reason: String| Reply::Refused { reason };
         let Greeting { protocol, build } = serde_json::from_slice(line)
@@ -104,11 +104,11 @@ impl Connection {
         }
     }
 
-    /// Returns when there is room for another daemon.
+    /// Waits until there is room for another daemon.
     async fn hand_over(&self) {
         let (done, room) = oneshot::channel();
         let _ = self.shared.events.send(Event::HandOver(done));
-        // If the daemon ends anyway, nobody answers.
+        // If the daemon is ending anyway, nobody answers.
         let _ = timeout(PATIENCE, room).await;
     }
 
@@ -141,7 +141,7 @@ impl Connection {
         let mut phase = self.shared.phase.subscribe();
         let stop = async move {
             let _ = phase.wait_for(|phase| *phase == Phase::Stopping).await;
-            // A bridge that is told closes its end: until then, all that it has sent is read.
+            // A bridge that is told to stop closes its end. Until then, everything that it has sent is read.
             tokio::time::sleep(LAST_MESSAGES).await;
         };
         drop(stream);
@@ -157,7 +157,7 @@ impl Drop for Connection {
     }
 }
 
-/// Reads one line. The other side waits for the answer, so that nothing follows it.
+/// Reads one line. Nothing follows it, because the other side waits for the answer.
 async fn read_line(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::Result<Vec<u8>> {
     let (mut line, mut chunk) = (Vec::new(), vec![0; 16 * 1024]);
     while !line.ends_with(b"\n") {

@@ -18,8 +18,8 @@ const VERSION: &str = "1.0.0";
 const ROOT: &str = "PLUGIN_ROOT";
 const DATA: &str = "PLUGIN_DATA";
 
-/// The plugins in the folder that hosts share, the user's and the project's. The specification names no folder; this is
-/// the one of its examples.
+/// The plugins in the folder that hosts share, the user's and the project's. The specification names no
+/// folder; this is the one in its examples.
 pub(super) fn installed(places: &Places) -> Vec<Plugin> {
     let project = places.project.clone();
     let roots = [(Some(places.home.clone()), None), (project.clone(), project)];
@@ -44,7 +44,7 @@ pub(super) fn at(root: &Path, places: &Places) -> Option<Plugin> {
     Some(Plugin { name, root, data, project: None, disabled: false, layout: Layout::AgentPlugins })
 }
 
-/// Takes in the servers; a wrong entry costs itself, a wrong file all servers of the plugin.
+/// Adds the servers. An invalid entry affects only itself, an invalid file all servers of the plugin.
 pub(super) fn read(plugin: &Plugin, reading: &mut Reading) {
     let file = plugin.root.join(SERVERS);
     if !file.exists() {
@@ -78,7 +78,7 @@ fn servers(plugin: &Plugin, file: &Path) -> Result<Value, String> {
     servers.cloned().ok_or_else(|| "`mcpServers` is not an object".to_owned())
 }
 
-/// A valid entry with its placeholders filled in. Reasons complete "`NAME` …".
+/// A valid entry with its placeholders replaced. Reasons complete "`NAME` …".
 fn entry(plugin: &Plugin, name: &str, server: &Value) -> Result<Entry, String> {
     let kind = server.get("type").and_then(Value::as_str);
     if !matches!(kind, Some("stdio" | "streamable-http" | "sse")) {
@@ -141,12 +141,12 @@ impl Plugin {
         let root = format!("${{{ROOT}}}");
         let parts = text.split(&root);
         let data = |part: &str| part.replace(&format!("${{{DATA}}}"), &self.data.to_string_lossy());
-        // A value that is filled in is not searched again.
+        // Replaced values are not searched for further placeholders.
         parts.map(data).collect::<Vec<_>>().join(&self.root.to_string_lossy())
     }
 }
 
-/// The path without `.` and `..`, if it is in the folder also behind all links.
+/// The path without `.` and `..`, if it is inside the folder even with all links resolved.
 fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -87,7 +87,8 @@ pub(super) fn read(plugin: &Plugin, reading: &mut Reading) {
     }
 }
 
-/// A JSON file; null if it cannot be read, because a broken file of Claude Code is not the import's to report.
+/// Reads a JSON file; null if it cannot be read, because the import need not report a broken file of Claude
+/// Code.
 fn parse(file: &Path) -> Value {
     let text = files::read_text(file).unwrap_or_default();
     jsonc::get(&text, &[]).ok().flatten().unwrap_or_default()

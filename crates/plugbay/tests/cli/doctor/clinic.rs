@@ -1,4 +1,4 @@
-//! A home folder with one thing broken, and `plugbay doctor` in it.
+//! A home folder with one problem, and `plugbay doctor` in it.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Harness, Run, sample};
 
-/// A harness whose commands see only the programs that the test puts there, and the usual Unix tools.
+/// A harness whose commands see only the test's programs and the usual Unix tools.
 pub struct Clinic {
     pub harness: Harness,
     variables: Vec<(String, String)>,
@@ -23,7 +23,7 @@ impl Clinic {
         clinic
     }
 
-    /// One server.
+    /// A clinic with one server.
     pub fn of(entry: &Value) -> Self {
         Self::new(&json!({ "it": entry }))
     }
@@ -62,7 +62,7 @@ impl Clinic {
         Run::of(command.stdin(std::process::Stdio::null()).output().expect("plugbay runs"))
     }
 
-    /// `doctor` finds exactly this code, about this server, file or host.
+    /// Expects that `doctor` finds exactly this code, about this server, file or host.
     #[track_caller]
     pub fn finds(&self, code: &str) -> Finding {
         let run = self.run(&["--json"]);
@@ -75,7 +75,7 @@ impl Clinic {
         finding
     }
 
-    /// `doctor` finds this code, `--fix` mends it, and nothing is wrong afterwards.
+    /// Expects that `doctor` finds this code, that `--fix` fixes it, and that no problem is left.
     #[track_caller]
     pub fn mends(&self, code: &str) -> Finding {
         self.mends_when_named(code, &[])
@@ -98,7 +98,7 @@ impl Clinic {
         assert_eq!((run.json()["findings"].clone(), run.code), (json!([]), Some(0)), "{run:?}");
     }
 
-    /// The user's configuration as it is now.
+    /// The current text of the user's configuration.
     pub fn text(&self) -> String {
         fs::read_to_string(self.harness.user_file()).expect("a file")
     }
@@ -109,7 +109,7 @@ impl Clinic {
 pub struct Finding(pub Value);
 
 impl Finding {
-    /// It is about this server, file or host.
+    /// Expects that the finding is about this server, file or host.
     #[track_caller]
     pub fn about(self, kind: &str, name: impl AsRef<Path>) -> Self {
         assert_eq!(self.0["about"], json!({ "kind": kind, "name": name.as_ref() }));
@@ -126,7 +126,7 @@ impl Finding {
         self.has("remedy", part)
     }
 
-    /// Its evidence holds this.
+    /// Expects that its evidence contains this.
     #[track_caller]
     pub fn seen(self, part: &str) -> Self {
         let seen = self.0["evidence"].to_string();
@@ -147,7 +147,7 @@ pub fn shell(script: &str) -> Value {
     json!({ "command": "sh", "args": ["-c", script] })
 }
 
-/// The line of a shell script that becomes a server that works.
+/// A line of a shell script that turns it into a working server.
 pub fn serve() -> String {
     let entry = sample("calc");
     let program = entry["command"].as_str().expect("a program");

@@ -1,4 +1,4 @@
-//! Files that plugbay keeps for itself.
+//! Files that plugbay keeps for internal use.
 
 use std::fs::{self, File};
 

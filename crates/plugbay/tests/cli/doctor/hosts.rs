@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::clinic::{Clinic, Finding, serve, shell};
 use crate::harness::{program, sample};
 
-/// Claude Code is installed, with these servers.
+/// A clinic with Claude Code, which has these servers.
 fn claude(servers: &Value) -> Clinic {
     let file = json!({ "numStartups": 1, "mcpServers": servers }).to_string();
     Clinic::of(&sample("calc")).file(".claude.json", &file)
@@ -59,7 +59,7 @@ fn a_server_that_a_host_also_starts_itself_is_removed_there() {
     assert_eq!(servers_of(&file), json!({ "plugbay": own() }));
 }
 
-/// The host starts `sums` itself, and plugbay has `entry`, which starts the same program.
+/// Expects that the host keeps `sums`, although plugbay has `entry`, which starts the same program.
 #[track_caller]
 fn keeps_its_server(sums: &Value, entry: &Value, message: &str, remedy: &str) {
     let clinic = claude(&json!({ "plugbay": own(), "sums": sums }));
@@ -186,7 +186,7 @@ fn a_host_that_was_not_restarted_is_found() {
     let mut host = Command::new(clinic.path("bin/claude"));
     let host =
         Ending(host.env_clear().env("HOME", clinic.harness.path()).stdin(Stdio::piped()).spawn().unwrap());
-    // It has another name until it has started.
+    // The process has another name until it has started.
     let line = format!("/proc/{}/cmdline", host.0.id());
     wait_until("the host to start", DEADLINE, || {
         fs::read_to_string(&line).unwrap().contains("claude").then_some(())
@@ -200,7 +200,7 @@ fn a_host_that_was_not_restarted_is_found() {
 fn a_gateway_whose_program_was_replaced_is_found() {
     let clinic = Clinic::of(&sample("calc"));
     let copy = clinic.path("bin/plugbay");
-    // Another process writes the copy, so that it is not open for writing here when it starts.
+    // Another process writes the copy, so that the file is not open for writing here when it starts.
     assert!(Command::new("cp").arg(program()).arg(&copy).status().unwrap().success());
     let gateway = clinic.harness.command(&["serve"]);
     let environment: Vec<_> =
@@ -223,7 +223,7 @@ fn a_gateway_whose_program_was_replaced_is_found() {
     clinic.finds("outdated-gateway").says(&gateway.0.id().to_string()).remedy("restart the host");
 }
 
-/// A process that ends with the test.
+/// A child process that ends with the test.
 struct Ending(Child);
 
 impl Drop for Ending {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::clinic::{Clinic, Finding, serve, shell};
 use crate::harness::{Run, program, sample};
 
-/// plugbay has `it`; Claude Code starts plugbay and these servers.
+/// A clinic in which plugbay has `it`, and Claude Code starts plugbay and these servers.
 fn claude(servers: &Value) -> Clinic {
     let mut servers = servers.clone();
     servers["plugbay"] = json!({ "command": program(), "args": ["serve"] });

@@ -1,4 +1,4 @@
-//! `plugbay doctor`: each test breaks one thing and reads what `doctor` says about it.
+//! `plugbay doctor`: each test breaks one thing and checks the findings.
 
 mod clinic;
 mod configuration;

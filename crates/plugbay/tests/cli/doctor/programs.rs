@@ -1,4 +1,5 @@
-//! Programs that cannot be started, or do not become servers. Fake programs print what the real ones print.
+//! Programs that cannot be started, or do not become servers. Fake programs print the messages of the real
+//! ones.
 
 use std::path::Path;
 
@@ -69,12 +70,12 @@ Node.js v20.20.2
 END
 exit 1";
 
-/// An entry that starts a package.
+/// An entry that runs a package.
 fn package(runner: &str) -> Value {
     json!({ "command": runner, "args": ["no-such-mcp"] })
 }
 
-/// PATH holds nothing but the programs of the test.
+/// A clinic whose PATH has only the test's programs.
 fn without_tools(entry: Value) -> Clinic {
     let mut entry = entry;
     let clinic = Clinic::new(&json!({}));
@@ -91,7 +92,7 @@ fn a_missing_runtime_is_named_with_the_way_to_install_it() {
         ("docker", "https://docs.docker.com"),
         ("python3", "https://www.python.org"),
     ] {
-        // Where this machine has it outside of PATH, doctor says so instead.
+        // If this machine has it outside of PATH, doctor reports that instead.
         if ["/usr/local/bin", "/opt/homebrew/bin", "/snap/bin"]
             .iter()
             .any(|folder| Path::new(folder).join(runner).exists())
@@ -180,7 +181,7 @@ fn a_package_that_pypi_does_not_know_is_found() {
 fn a_package_that_still_downloads_gets_more_time() {
     let mut entry = package("npx");
     entry["plugbay"] = json!({ "start": "300ms" });
-    // The download ends as soon as more time is allowed.
+    // The download ends once more time is allowed.
     let script = |clinic: &Clinic| {
         let config = clinic.harness.user_file();
         format!("grep -q 300ms '{}' && exec sleep 60\n{}", config.display(), serve())

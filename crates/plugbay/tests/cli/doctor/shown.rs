@@ -1,4 +1,4 @@
-//! What people read, and how the command ends.
+//! The text for people, and the exit code.
 
 use serde_json::json;
 

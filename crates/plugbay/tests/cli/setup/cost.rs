@@ -1,4 +1,4 @@
-//! The modes and tokens that `plugbay setup` names.
+//! The modes and tokens in the output of `plugbay setup`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::home::Home;
 use crate::harness::program;
 
-/// Four hosts, of which one has so many tools that hosts get different modes.
+/// Four hosts, one of which has so many tools that hosts get different modes.
 fn many_tools() -> Home {
     let home = Home::new();
     let clock = |zone: &usize| json!({ "command": program(), "args": ["__sample", "clock"], "env": { "ZONE": zone.to_string() } });
@@ -17,7 +17,7 @@ fn many_tools() -> Home {
     home
 }
 
-/// Host, mode and tokens of every host that setup names.
+/// Host, mode and tokens of every host in setup's output.
 fn of_setup(report: &Value) -> BTreeMap<String, (Value, Value)> {
     let hosts = report["hosts"].as_array().unwrap().iter();
     hosts
@@ -43,7 +43,7 @@ fn setup_and_tokens_name_the_same_mode_and_tokens_of_every_host() {
         assert_eq!(*cost, (row["mode"].clone(), counted["tokens"].clone()), "{host}");
     }
 
-    // plugbay answers each host as it answers that host later.
+    // plugbay answers each host as it will answer it later.
     let listed = |id: &str| {
         let host = report["hosts"].as_array().unwrap().iter().find(|host| host["id"] == id).unwrap();
         host["tools"].as_u64().unwrap()

@@ -14,7 +14,7 @@ use crate::harness::{Harness, Run, program, sample};
 
 pub(super) const SECRET: &str = "sesame-4711";
 
-/// A home with four hosts. Every server in it works, except where a test says otherwise.
+/// A home with four hosts. All its servers work, unless a test says otherwise.
 pub(super) struct Home {
     pub(super) harness: Harness,
 }
@@ -71,7 +71,7 @@ impl Home {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
-    /// Runs plugbay in the project `work`, with no host's program on the search path.
+    /// Runs plugbay in the project `work`, without any host's program on the search path.
     #[track_caller]
     pub(super) fn run(&self, arguments: &[&str]) -> Run {
         self.run_with_path(arguments, &self.path("no-programs").to_string_lossy())

@@ -1,4 +1,4 @@
-//! Hosts and servers that setup leaves alone, and how it says so.
+//! Hosts and servers that setup leaves alone, and its messages about them.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 

@@ -25,7 +25,7 @@ fn permission_rules_of_another_project_get_their_counterparts_there() {
     assert_eq!(rules["permissions"]["deny"], json!(["mcp__notes__add", "mcp__plugbay__notes__add"]));
 }
 
-/// Claude Code, opencode and Cursor have three servers of the same name.
+/// A home in which Claude Code, opencode and Cursor have servers of the same name.
 fn three_memories() -> Home {
     let home = Home::new();
     let servers = |server: Value| json!({ "mcpServers": { "memory": server } }).to_string();

@@ -1,4 +1,4 @@
-//! What setup, wire and unwire print, as text in 80 columns and as JSON.
+//! The output of setup, wire and unwire, as text in 80 columns and as JSON.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::{
     snapshot::{snapshot, snapshots},
 };
 
-/// Two hosts with servers whose commands are the same on every machine.
+/// A home with two hosts, whose servers have the same commands on every machine.
 fn two_hosts() -> Home {
     let home = Home { harness: Harness::empty() };
     let sample = |name: &str| json!({ "command": "plugbay", "args": ["__sample", name] });

@@ -1,4 +1,4 @@
-//! What undoing leaves, and how files are changed so that it can.
+//! The files after undoing, and how files are changed so that undoing works.
 
 use std::{
     fs,
@@ -80,7 +80,7 @@ fn an_interrupted_setup_can_be_undone() {
     let home = Home::new();
     let before = home.contents();
     home.ok(&["setup", "--yes"]);
-    // As if plugbay had been killed after it recorded its last change, and before it made it.
+    // As if plugbay had been killed after recording its last change but before making it.
     let file = home.path("config/opencode/opencode.jsonc");
     fs::write(&file, &before[&file]).unwrap();
     home.ok(&["setup", "--undo"]);
@@ -116,7 +116,7 @@ fn setup_follows_a_link_and_keeps_the_mode_of_a_file() {
     assert_eq!(home.contents(), before);
 }
 
-/// A `claude` that writes down how it was called, and writes the whole file in its own form as the real one does.
+/// A `claude` that records its calls, and rewrites the whole file in its own form, like the real one.
 const CLAUDE: &str = r#"#!/bin/sh
 echo "$PWD: $*" >> "$HOME/calls"
 cp "$HOME/by-claude.json" "$HOME/.claude.json"

@@ -12,7 +12,7 @@ use crate::{
 const MODERN_HEADERS: [(&str, &str); 3] =
     [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "natural_language")];
 
-/// What a modern host sends, with these members besides.
+/// The request of a modern host, with these additional members.
 fn wish(members: &str) -> String {
     format!(r#"{{"name":"natural_language","arguments":{{"query":"x"}}{members}}}"#)
 }
@@ -74,7 +74,7 @@ fn over_http_a_modern_host_consents_on_another_connection() {
     let gateway = HttpGateway::start(harness.workspace.command(&gateway()).env("ANTHROPIC_API_KEY", SECRET));
     let ask = |members: &str| -> Value {
         let reply = gateway.post(&MODERN_HEADERS, &modern(members));
-        // What takes long comes as a stream.
+        // An answer that takes long comes as a stream.
         let answer = reply.body.lines().filter_map(|line| line.strip_prefix("data:")).next_back();
         serde_json::from_str(answer.unwrap_or(&reply.body)).unwrap_or_else(|_| panic!("{}", reply.body))
     };

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(crate) const RESOURCE: &str = "https://gw.example/mcp";
 pub(crate) const METADATA: &str = "https://gw.example/.well-known/oauth-protected-resource/mcp";
 
-/// Private keys, which sign nothing but tests.
+/// Private keys for tests only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Private {
     RsaOne,
@@ -49,7 +49,7 @@ impl Private {
         }
     }
 
-    /// The public key as a JWK of this id, with further members.
+    /// The public key as a JWK with this id, with further members.
     pub(crate) fn public(self, kid: &str, members: &Value) -> Value {
         let (key, algorithm) = self.key();
         let mut jwk = json!(Jwk::from_encoding_key(&key, algorithm).unwrap());
@@ -92,7 +92,7 @@ impl Recipe {
         format!("{signed}.{signature}")
     }
 
-    /// With these members in the claims; `null` leaves one out.
+    /// Sets these members of the claims; `null` removes one.
     pub(crate) fn claims(mut self, changes: &Value) -> Self {
         self.claims = changed(&self.claims, changes);
         self
@@ -165,7 +165,7 @@ impl Issuer {
         self.fetches.load(Ordering::Relaxed)
     }
 
-    /// A good token for the gateway.
+    /// A valid token for the gateway.
     pub(crate) fn good(&self) -> Recipe {
         let now = now();
         let claims = json!({
@@ -177,7 +177,7 @@ impl Issuer {
         Recipe { header: header.to_string(), claims: claims.to_string(), signature }
     }
 
-    /// The key `authorization` of a configuration that trusts it.
+    /// The value of `authorization` in a configuration that trusts it.
     pub(crate) fn authorization(&self) -> Value {
         json!({
             "issuer": self.url(),

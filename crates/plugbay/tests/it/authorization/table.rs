@@ -1,4 +1,4 @@
-//! Tokens and the answer to each.
+//! Tokens, with the answer to each.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use jsonwebtoken::Algorithm;
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::issuer::{Issuer, Private, RESOURCE, Recipe, Signature, now};
 
-/// One request: its `Authorization` headers, and what it is answered with.
+/// One request: its `Authorization` headers, and the expected answer.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) authorizations: Vec<String>,
-    /// Behind `/mcp`.
+    /// The query after `/mcp`.
     pub(super) query: String,
     pub(super) status: u16,
-    /// The error code of the challenge and a part of its description; empty for none.
+    /// The error code in the challenge, and a part of its description; empty if there is none.
     pub(super) error: (&'static str, &'static str),
 }
 
@@ -77,7 +77,7 @@ impl Table<'_> {
         self.add(name, &format!("Bearer {token}"), 401, (INVALID, why));
     }
 
-    /// A good token with these claims.
+    /// A valid token with these claims.
     fn with(&self, claims: &Value) -> Recipe {
         self.issuer.good().claims(claims)
     }
@@ -286,7 +286,7 @@ fn forms(table: &mut Table<'_>) {
     table.bad("too long", &good.clone().claims(&json!({ "x": "y".repeat(16_000) })), "too long");
     let es =
         good.clone().header(&json!({ "alg": "ES256", "kid": "ec-1" })).signed(Private::Ec, Algorithm::ES256);
-    // ECDSA allows both; nothing depends on the bytes of a token.
+    // ECDSA allows both signatures; nothing depends on the bytes of a token.
     table.add("ES256 with the other s", &format!("Bearer {}", mirrored(&es.token())), 200, ("", ""));
     let doubled = |key: &str, value: Value| {
         let claims = good.claims.replacen('{', &format!("{{\"{key}\":{value},"), 1);

@@ -1,4 +1,4 @@
-//! A scripted OTLP collector on loopback, which keeps what it gets.
+//! A scripted OTLP collector on loopback, which keeps the requests that it gets.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -93,7 +93,7 @@ impl Collector {
         });
     }
 
-    /// All that came, as text.
+    /// Everything that was received, as text.
     pub fn everything(&self) -> String {
         let got = self.got.lock().unwrap();
         got.iter().fold(String::new(), |all, (path, body)| all + path + &String::from_utf8_lossy(body))

@@ -1,4 +1,4 @@
-//! Windows whose daemon cannot be had: they open all the same, and go back to the daemon.
+//! Windows without a usable daemon: they open anyway, and return to the daemon later.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{command, config, daemon, opened, told, until, window, workspace};
 use crate::gateway;
 
-/// The folder of the daemon, before there is one.
+/// The folder of the daemon, before it exists.
 fn folder(workspace: &Workspace) -> PathBuf {
     let folder = workspace.path().join("state/plugbay/daemon");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).expect("a folder");
@@ -81,7 +81,7 @@ fn a_window_with_its_own_audit_log_says_in_the_status_why_it_has_no_daemon() {
     assert!(host.finish().stderr.contains("without its daemon"));
 }
 
-/// What a command prints as JSON, whatever its exit code.
+/// The JSON output of a command, whatever its exit code.
 fn told_by(workspace: &Workspace, arguments: &[&str]) -> Value {
     let mut command = Command::new(gateway());
     command.args(arguments).current_dir(workspace.path()).env_clear().envs(workspace.environment());

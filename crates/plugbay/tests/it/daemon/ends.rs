@@ -1,4 +1,4 @@
-//! The daemon is killed, stopped or left alone: every call has one answer, and nothing is left.
+//! The daemon is killed, stopped or unused: every call has exactly one answer, and no process is left.
 
 use std::{
     env,
@@ -12,18 +12,18 @@ use plugbay_testkit::{Host, Process, Script, Signal, patience, wait_until_gone};
 use super::{command, daemon, opened, told, until, window, workspace};
 use crate::gateway;
 
-/// A window works again within this time after its daemon was killed, on a machine that does nothing else.
+/// Within this time a window works again after its daemon was killed, on an otherwise idle machine.
 const BACK: Duration = Duration::from_secs(2);
 /// The same beside many other tests.
 const BACK_UNDER_LOAD: Duration = Duration::from_secs(30);
-/// A bridge gives daemons up that end more often.
+/// Least time between rounds: a bridge gives up daemons that end more often.
 const ROUND: Duration = Duration::from_secs(1);
 
 fn slow() -> Script {
     Script::friendly().tool("hang", r#"{"hang":true}"#).tool("env", r#"{"env":true}"#)
 }
 
-/// With `PLUGBAY_ROUNDS=100`, the test measures.
+/// The rounds and the time limit. With `PLUGBAY_ROUNDS=100` the test measures.
 fn rounds() -> (usize, Duration) {
     let set = env::var("PLUGBAY_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
     set.map_or((12, BACK_UNDER_LOAD), |rounds| (rounds, BACK))
@@ -101,7 +101,7 @@ fn a_terminated_daemon_drains_and_its_windows_go_on() {
     let cut = host.start_call("s__hang", "{}");
     workspace.await_log("s", "\"hang\"", 1);
     first.signal(Signal::TERM);
-    // Some reach the daemon that ends, the others the next one.
+    // Some calls reach the daemon that is ending, the others the next one.
     let calls: Vec<u64> = (0..20).map(|_| host.start_call("s__pid", "{}")).collect();
     for call in calls {
         assert!(host.expect_response(call).result().contains("text"));

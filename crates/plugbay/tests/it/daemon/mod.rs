@@ -24,7 +24,7 @@ fn config(workspace: &Workspace, script: &plugbay_testkit::Script, scope: &str) 
     Config::new().server(workspace, "s", script).options("s", json!({ "scope": scope }))
 }
 
-/// A new window whose host has its tools.
+/// A new window whose host has listed its tools.
 #[track_caller]
 fn window(workspace: &Workspace) -> Host {
     opened(Host::spawn(&mut workspace.command(&gateway())))

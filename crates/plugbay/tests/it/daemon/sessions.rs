@@ -1,4 +1,4 @@
-//! What a session keeps when its daemon ends, and what the socket does with other hellos.
+//! The state that a session keeps when its daemon ends, and the socket's answers to other hellos.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -64,7 +64,7 @@ fn an_elicitation_is_cancelled_when_the_daemon_is_killed() {
     let cancelled = host.expect_notification("notifications/cancelled");
     assert_eq!(cancelled.params_value()["requestId"].to_string(), question.id().expect("an id"));
     assert!(host.expect_response(call).is_error());
-    // The late answer of the host reaches nobody, and the next question has another id.
+    // The host's late answer reaches nobody, and the next server request has another id.
     host.reply(&question, r#"{"action":"cancel"}"#);
     let call = host.start_call("s__ask", "{}");
     let second = host.expect_request("elicitation/create");

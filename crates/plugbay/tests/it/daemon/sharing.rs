@@ -1,4 +1,4 @@
-//! Which windows share a server, and what each of them keeps for itself.
+//! Which windows share a server, and what each keeps to itself.
 
 use std::{collections::BTreeSet, fs, thread};
 
@@ -125,7 +125,7 @@ fn a_window_whose_variable_the_changed_configuration_names_leaves_the_environmen
     changed["mcpServers"]["s"]["env"] = json!({ "KEY": "${LATER_KEY}" });
     fs::write(workspace.config_path(), changed.to_string()).expect("a configuration");
     for (host, own, other) in [(&hosts[0], "canary-a", "canary-b"), (&hosts[1], "canary-b", "canary-a")] {
-        // A call that the old instance has not answered yet ends with an error.
+        // A call that the old instance has not answered ends with an error.
         until("the server to have the variable", || host.call("s__env", "{}").text().contains(own));
         assert!(!told(host, "s__env").contains(other));
     }

@@ -1,4 +1,4 @@
-//! A newer plugbay takes over from the daemon that runs, and no window loses a call.
+//! A newer plugbay takes over from the running daemon, and no window loses a call.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -50,7 +50,7 @@ fn a_newer_build_takes_over_under_load_and_no_call_is_lost() {
     });
     wait_until_gone(&[first]);
     daemon(&workspace);
-    // An older window works at the newer daemon.
+    // An older window works with the newer daemon.
     told(&built(&workspace, 1), "s__pid");
     for host in hosts {
         host.finish();

@@ -9,7 +9,8 @@ use crate::{
     gateway,
 };
 
-/// `Definition.key`, what is laid over a good authorization, and claims with which a token works before or after.
+/// `Definition.key`, the changes to a valid authorization, and claims of a token that works only before or
+/// only after.
 pub(super) type Row = (&'static str, Value, Value, Value);
 
 /// The rows, for an issuer at this address and another one.
@@ -53,7 +54,7 @@ pub(super) fn rows(other: &str) -> Vec<Row> {
     ]
 }
 
-/// Each row: with one configuration the token sees the tool, with the other it does not.
+/// Checks each row: with one configuration the token sees the tool, with the other it does not.
 pub(super) fn check() {
     let workspace = Workspace::new();
     let keys = vec![Private::RsaOne.public("rsa-1", &json!({}))];

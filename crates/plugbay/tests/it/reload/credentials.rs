@@ -1,12 +1,12 @@
-//! Keys about the credentials for servers behind a URL.
+//! Keys for the credentials of servers behind a URL.
 //!
-//! A key that a login uses is seen by the variable that its value names and nobody has set, or by a value that is none.
+//! A key for a login is observed through an unset variable in its value, or through an invalid value.
 
 use serde_json::{Value, json};
 
 use super::table::{Harness, Row, status, with};
 
-/// Where the credentials of an entry come from.
+/// The sources of an entry's credentials.
 pub(super) fn sources(harness: &Harness) -> Vec<Row> {
     let url = format!("{}/mcp", harness.remote.url());
     let server =
@@ -85,7 +85,7 @@ pub(super) fn logins(harness: &Harness) -> Vec<Row> {
     ]
 }
 
-/// What holds for all logins.
+/// The keys for all logins.
 pub(super) fn general() -> Vec<Row> {
     let row = |key, before, after, shows| Row { key, before, after, look: status, shows };
     let document = |url: &str| json!({ "oauth": { "clientMetadataUrl": url } });

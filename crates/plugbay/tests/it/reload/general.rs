@@ -152,7 +152,7 @@ fn mine(mode: &str, profile: Value) -> Value {
     json!({ "mode": mode, "hosts": { "mine": host } })
 }
 
-/// What kind of host it is.
+/// The kind of this host.
 pub(super) fn host_kinds() -> Vec<Row> {
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
     vec![
@@ -269,7 +269,7 @@ fn mine_shows(harness: &Harness) -> String {
     mine.map_or_else(String::new, ToString::to_string)
 }
 
-/// Uses two tools as soon as the row is in effect, and tells how many of them are listed.
+/// Uses two tools once the row is in effect, and reports how many of them are listed.
 fn used_tools(harness: &Harness) -> String {
     if !names(harness).contains("proxy_status") {
         return "not loaded yet".to_owned();
@@ -329,13 +329,13 @@ fn activation(harness: &Harness) -> String {
     duration(|| drop(call(harness, "gateway_activate", &json!({ "name": "s" }))))
 }
 
-/// The time between the list that follows an activation and the result of that.
+/// The time between the list after an activation and the activation's result.
 fn activation_after_list(harness: &Harness) -> String {
     settle(harness, "gateway_deactivate");
     settle(harness, "gateway_activate")
 }
 
-/// Lists when the list has changed, as a host does that the profile describes, and takes the time from then on.
+/// Lists when the list has changed, as the profile describes, and measures the time from then on.
 fn settle(harness: &Harness, tool: &str) -> String {
     let host = &harness.host;
     host.barrier();

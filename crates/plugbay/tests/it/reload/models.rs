@@ -1,10 +1,10 @@
-//! Keys about language models: those that rank tools, and those that call them.
+//! Keys for language models: those that rank tools, and those that call them.
 
 use serde_json::{Value, json};
 
 use super::table::{Harness, Row, agent_run, call, names, ranking, search_time, with};
 
-/// A model that ranks what a search finds.
+/// A model that ranks search hits.
 pub(super) fn rankers(harness: &Harness) -> Vec<Row> {
     let keyless = |more: Value| {
         let model = json!({ "provider": "gemini", "model": "m", "baseUrl": harness.ranker.url() });
@@ -65,7 +65,7 @@ pub(super) fn rankers(harness: &Harness) -> Vec<Row> {
     ]
 }
 
-/// A model that calls tools for a sentence.
+/// A model for `natural_language`.
 pub(super) fn agents(harness: &Harness) -> Vec<Row> {
     let settings = |more: Value| {
         let model = json!({ "provider": "anthropic", "model": "m", "baseUrl": harness.agent.url() });
@@ -147,12 +147,12 @@ pub(super) fn agents(harness: &Harness) -> Vec<Row> {
     ]
 }
 
-/// What became of the model's call of a tool that adds something.
+/// The outcome of the model's call of a tool that adds something.
 fn added(harness: &Harness) -> String {
     outcome(harness, "s__add")
 }
 
-/// What became of the model's call of a tool that may delete something.
+/// The outcome of the model's call of a tool that may delete something.
 fn dropped(harness: &Harness) -> String {
     outcome(harness, "s__drop")
 }

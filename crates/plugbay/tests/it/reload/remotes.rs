@@ -15,7 +15,7 @@ pub(super) fn rows(harness: &Harness) -> Vec<Row> {
     let only = |tools: &str| with(listing(json!({})), json!({ "remoteTools": [tools] }));
     let local = json!({ "localServers": { "added": harness.entry("added", &Script::friendly()) } });
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
-    // The first tool of `s` comes first where the remote shows none that would stand before it.
+    // The first tool of `s` is listed first if the remote shows none that would precede it.
     let appears = ["  s__a_tool", " web__search "];
     vec![
         row("remotes", json!({}), listing(json!({})), names, appears),

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::table::{Harness, Row, call, definitions, environment, names, remote, shown_status, status, with};
 
-/// The keys that MCP hosts write.
+/// The keys that MCP hosts use.
 pub(super) fn entries(harness: &Harness) -> Vec<Row> {
     let own = |entry: Value| json!({ "mcpServers": { "s": entry } });
-    // A script of its own: the server `s` may not have read its one yet.
+    // A separate script, because the server `s` may not have read its own yet.
     let scripted = harness.entry("own", &Script::friendly().tool("env", r#"{"env":true}"#));
     let (program, script) = (&scripted["command"], &scripted["args"][0]);
     let tells_folder =
@@ -192,7 +192,7 @@ pub(super) fn options(harness: &Harness) -> Vec<Row> {
             named("slow", &slow, json!({ "start": "300ms" })),
             named("slow", &slow, json!({ "start": "400ms" })),
             status,
-            // On a busy machine the server is slow before it has failed.
+            // On a busy machine the server counts as slow before it has failed.
             [" 0.3 s", " 0.4 s"],
         ),
         row(
@@ -234,7 +234,7 @@ pub(super) fn options(harness: &Harness) -> Vec<Row> {
     ]
 }
 
-/// What plugbay changes in definitions.
+/// plugbay's changes to definitions.
 pub(super) fn texts(harness: &Harness) -> Vec<Row> {
     let own = |options: Value| json!({ "mcpServers": { "s": { "plugbay": options } } });
     let lies = harness.entry("lies", &Script::friendly().tool("say\u{202e}", r#"{"echo":true}"#));
@@ -283,7 +283,7 @@ pub(super) fn suites() -> Vec<Row> {
     ]
 }
 
-/// What becomes of large results.
+/// The handling of large results.
 pub(super) fn results() -> Vec<Row> {
     let rules = |rules: Value| json!({ "mcpServers": { "s": { "plugbay": { "results": rules } } } });
     let row = |key, before, after, look, shows| Row { key, before, after, look, shows };
@@ -317,7 +317,7 @@ fn busy(harness: &Harness) -> String {
     harness.host.expect_response(id).text().to_owned()
 }
 
-/// Whether the server `s` rests between two calls.
+/// Whether the server `s` stops between two calls.
 fn rest(harness: &Harness) -> String {
     let pid = || call(harness, "s__pid", &json!({})).split("text\":").nth(1).map(str::to_owned);
     let before = pid();

@@ -1,4 +1,4 @@
-//! Rows that say how a reload of one configuration key is observed by a host that stays connected.
+//! Rows that say how a connected host observes the reload of one configuration key.
 
 use std::{
     cell::Cell,
@@ -16,14 +16,15 @@ use serde_json::{Value, json};
 use crate::{dialect::ANTHROPIC, gateway};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A pause that a row sets is longer than this, or much shorter.
+/// The pauses that rows set are longer than this, or much shorter.
 const LONG: Duration = Duration::from_secs(1);
-/// More answers than any row asks for.
+/// Number of prepared answers: more than any row needs.
 const ANSWERS: usize = 1000;
 /// A name of 57 characters, which `nameLength` 48 shortens.
 pub(super) const LONG_NAME: &str = "a_tool_with_a_name_that_is_much_longer_than_usual_for_it";
 
-/// One key of the configuration: the file before and after, and a text that the observation then contains.
+/// One key of the configuration: the file before and after, and a text that the observation must then
+/// contain.
 pub(super) struct Row {
     /// `Definition.key` as in the JSON Schema; keys at the top have no definition.
     pub(super) key: &'static str,
@@ -37,9 +38,9 @@ pub(super) struct Row {
 pub(super) struct Harness {
     pub(super) workspace: Workspace,
     pub(super) host: Host,
-    /// Ranks tools as Gemini, whatever it is asked.
+    /// An endpoint that ranks tools like Gemini, with a fixed answer.
     pub(super) ranker: Endpoint,
-    /// Runs agents as Anthropic: it wants the same three calls again and again.
+    /// An endpoint for agents, like Anthropic: it makes the same three calls again and again.
     pub(super) agent: Endpoint,
     /// Never answers.
     pub(super) silent: Endpoint,
@@ -86,12 +87,12 @@ impl Harness {
     fn check_row(&self, row: &Row) -> Result<(), String> {
         assert_ne!(row.before, row.after, "{}", row.key);
         let [before, after] = row.shows;
-        // A row may begin with what the row before it has left.
+        // A row may begin with what the previous row has left.
         self.observe(row, &row.before, |seen| seen.contains(before) && !seen.contains(after))?;
         self.observe(row, &row.after, |seen| seen.contains(after))
     }
 
-    /// Writes the configuration, and looks until the observation is as expected.
+    /// Writes the configuration, and observes until the expected result appears.
     fn observe(&self, row: &Row, change: &Value, is_expected: impl Fn(&str) -> bool) -> Result<(), String> {
         let mut config = self.workspace.config(&[("s", script())]).value();
         merge(&mut config, change);
@@ -119,7 +120,7 @@ impl Harness {
         json!({ "command": scripted_server_path(), "args": [self.workspace.write_script(name, script)] })
     }
 
-    /// A query that nobody has searched for yet, so that no answer is remembered.
+    /// A query that was not used before, so that no remembered answer applies.
     fn query(&self) -> String {
         self.queries.set(self.queries.get() + 1);
         format!("scripted tool {}", self.queries.get())
@@ -152,7 +153,7 @@ fn script() -> Script {
         .tool("busy", r#"{"progress":1000,"progress_ms":100}"#)
 }
 
-/// Folders to start in, a file to discover, and a keychain whose keys are called as they are named.
+/// Creates folders to start in, a file to discover, and a keychain in which each key's value is its name.
 fn prepare_files(workspace: &Workspace) {
     let root = workspace.path();
     for folder in ["one", "two", "found", "tools"] {
@@ -167,7 +168,7 @@ fn prepare_files(workspace: &Workspace) {
     }
 }
 
-/// These settings, with others laid over them.
+/// These settings, overridden by others.
 #[expect(clippy::needless_pass_by_value, reason = "both are written in place")]
 pub(super) fn with(mut settings: Value, others: Value) -> Value {
     merge(&mut settings, &others);
@@ -188,7 +189,7 @@ fn merge(base: &mut Value, change: &Value) {
 
 // ---- observations
 
-/// The names of all listed tools, each between spaces; two spaces at both ends.
+/// The names of all listed tools, each between spaces, with two spaces at both ends.
 pub(super) fn names(harness: &Harness) -> String {
     format!("  {}  ", harness.host.tool_names().join(" "))
 }
@@ -213,14 +214,14 @@ pub(super) fn environment(harness: &Harness) -> String {
     answer.replace("\\\"", "\"")
 }
 
-/// How many tools a search shows, between spaces.
+/// The number of tools that a search shows, between spaces.
 pub(super) fn hits(harness: &Harness) -> String {
     let answer = harness.host.call("search_tools", &json!({ "query": harness.query() }).to_string());
     let text = answer.content_text();
     format!(" {} ", text.lines().filter(|line| line.starts_with("s__")).count())
 }
 
-/// The requests of a search to the model that ranks tools.
+/// The requests of a search to the ranking model.
 pub(super) fn ranking(harness: &Harness) -> String {
     harness.ranker.untaken();
     call(harness, "search_tools", &json!({ "query": harness.query() }));
@@ -232,14 +233,14 @@ pub(super) fn search_time(harness: &Harness) -> String {
     duration(|| drop(call(harness, "search_tools", &json!({ "query": harness.query() }))))
 }
 
-/// What an agent run says, and the requests to its model.
+/// The text of an agent run, and the requests to its model.
 pub(super) fn agent_run(harness: &Harness) -> String {
     harness.agent.untaken();
     let answer = call(harness, "natural_language", &json!({ "query": "x" }));
     format!("{answer} {:?}", harness.agent.untaken())
 }
 
-/// The requests that have reached the server behind a URL since the last look.
+/// The requests to the server behind a URL since the last look.
 pub(super) fn remote(harness: &Harness) -> String {
     format!("{:?}", harness.remote.untaken())
 }

@@ -1,4 +1,4 @@
-//! Everything that passes locally passes through a plugbay remote too, in both eras.
+//! Everything that works locally also works through a plugbay remote, in both eras.
 
 use plugbay_testkit::{Host, HttpGateway, Script, Workspace};
 use serde_json::json;
@@ -22,7 +22,7 @@ fn server(era: &str) -> Script {
         .tool("sample", format!(r#"{{"ask":[{SAMPLE}]}}"#))
 }
 
-/// A host of this era, its gateway, a remote gateway, and behind that a server of that era.
+/// A host in this era, its gateway, a remote gateway, and behind that a server in that era.
 fn open(far: &Workspace, near: &Workspace, host_era: &str, server_era: &str) -> (HttpGateway, Host) {
     far.write_config(&far.config(&[("s", server(server_era))]).top("mode", json!("suite")));
     let remote = HttpGateway::start(&mut far.command(&gateway()));

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// A remote with `GET /tools` and `POST /tools/call` alone. A call answers with the name of its tool and its session.
+/// A remote that has only `GET /tools` and `POST /tools/call`. A call answers with the name of its tool and
+/// its session.
 pub(crate) fn plain_api(tools: &[&str]) -> Endpoint {
     let tools: Value =
         tools.iter().map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })).collect();

@@ -1,4 +1,4 @@
-//! A remote that goes and comes back, while local servers go on.
+//! A remote that goes away and comes back, while local servers go on.
 
 use std::{
     net::TcpListener,

@@ -1,4 +1,4 @@
-//! The client-side proxy's two sequences: initialisation and tool execution, with its file as it is.
+//! The client-side proxy's two sequences, initialisation and tool execution, with its own file unchanged.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
@@ -51,7 +51,7 @@ fn remote() -> Endpoint {
     plain_api(&["web_search", "web_summarize", "memory_store", "memory_retrieve", "db_query", "admin_reset"])
 }
 
-/// A project in a repository, and an `npx` that starts scripted servers in the place of the packages.
+/// A project in a repository, with an `npx` that starts scripted servers instead of the packages.
 fn prepare(workspace: &Workspace) {
     let root = workspace.path();
     fs::create_dir_all(root.join("project/.git")).unwrap();

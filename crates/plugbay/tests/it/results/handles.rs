@@ -1,4 +1,4 @@
-//! Handles that are guessed, foreign, gone, or in odd places of the arguments: each ends in time with a clear answer.
+//! Handles that are guessed, foreign, gone, or in unusual places: each call ends in time with a clear answer.
 
 use std::{process::Command, time::Instant};
 
@@ -6,13 +6,13 @@ use super::*;
 
 const GUESSED: &str = "r_AAECAwQFBgcICQoLDA0ODw";
 
-/// How a call ends.
+/// The outcome of a call.
 enum End {
-    /// The server gets arguments in which this stands.
+    /// The server gets arguments that contain this.
     Sent(String),
-    /// The model reads why not.
+    /// The model reads this error.
     Told(&'static str),
-    /// The host gets an error of JSON-RPC in which this stands.
+    /// The host gets a JSON-RPC error that contains this.
     Refused(&'static str),
 }
 
@@ -20,12 +20,13 @@ fn sent(text: &str) -> End {
     End::Sent(text.to_owned())
 }
 
-/// Arguments that nest so deep, with a value at the bottom.
+/// Arguments of this depth, with a value at the bottom.
 fn nested(depth: usize, open: &str, value: &str, close: &str) -> String {
     format!(r#"{{"any":{}{value}{}}}"#, open.repeat(depth), close.repeat(depth))
 }
 
-/// Raw arguments of a call, with `H` for a handle of a result whose value is `{"n": 7, "list": [1, 2, 3]}`, and how it ends.
+/// Raw arguments of calls with their outcomes. `H` is the handle of a result with the value
+/// `{"n": 7, "list": [1, 2, 3]}`.
 fn corpus() -> Vec<(String, End)> {
     let reference = |rest: &str| format!(r#"{{"any":{{"$result":"H"{rest}}}}}"#);
     let jq = |filter: &str| reference(&format!(",\"jq\":{}", json!(filter)));
@@ -40,7 +41,7 @@ fn corpus() -> Vec<(String, End)> {
         (format!(r#"{{"any":{{"$result":"{GUESSED}"}}}}"#), End::Told(no_result)),
         (flipped(0), End::Told(no_result)),
         (flipped(9), End::Told(no_result)),
-        // no handles: they are sent as they are
+        // no handles: sent unchanged
         (r#"{"any":{"$result":"r_"}}"#.into(), sent(r#""$result":"r_""#)),
         (r#"{"any":{"$result":""}}"#.into(), sent(r#""$result":"""#)),
         (r#"{"any":{"$result":"../../etc/passwd"}}"#.into(), sent("etc/passwd")),
@@ -64,7 +65,7 @@ fn corpus() -> Vec<(String, End)> {
             r#"{"any":{"\u0024result":"H","jq":".n"},"any2":{"$result":"H","jq":".n"}}"#.into(),
             sent(r#""any":7"#),
         ),
-        // in arrays, twice, within each other
+        // in arrays, twice, nested
         (r#"{"any":[{"$result":"H","jq":".n"},[{"$result":"H","jq":".n"}]]}"#.into(), sent("[7,[7]]")),
         (nested(50, "[", r#"{"$result":"H","jq":".n"}"#, "]"), sent("[[[7]]]")),
         (nested(50, r#"{"a":"#, r#"{"$result":"H","jq":".n"}"#, "}"), sent(r#"{"a":{"a":7}}"#)),
@@ -90,7 +91,7 @@ fn corpus() -> Vec<(String, End)> {
         (jq(".n |"), End::Told("jq: ")),
         (jq(&"x".repeat(70_000)), End::Told("jq: ")),
         (jq("import \"a\" as a; ."), End::Told("jq: ")),
-        // too many, and too long together
+        // too many, and too long in total
         (
             json!({ "any": vec![json!({ "$result": "H" }); 33] }).to_string(),
             End::Told("33 results; the limit of one call is 32"),
@@ -98,7 +99,7 @@ fn corpus() -> Vec<(String, End)> {
     ]
 }
 
-/// A handle in which one character is another one.
+/// A handle with one changed character.
 fn flip(handle: &str, at: usize) -> String {
     let place = 2 + at;
     let other = if handle.as_bytes()[place] == b'A' { "B" } else { "A" };
@@ -163,7 +164,7 @@ fn callers_over_http_do_not_share_handles() {
     let (ada, bob) = (token("ada"), token("bob"));
     let gateway = HttpGateway::start(&mut workspace.command(&gateway()));
     let of = |caller: &str, tool: &str, arguments: &Value| {
-        // Both say that they are the same session.
+        // Both claim to be the same session.
         let headers = [("authorization", caller), ("x-session-id", "same")];
         modern(&gateway, &headers, tool, &arguments.to_string())
     };

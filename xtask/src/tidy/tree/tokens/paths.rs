@@ -4,7 +4,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::{comma_separated, group, is_ident, is_punct};
 
-/// `a::b::C`. What is relative to its module (`self`, `super`) is written from `crate`.
+/// A path `a::b::C`. A relative one (`self`, `super`) is written from `crate`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) segments: Vec<String>,
@@ -39,7 +39,7 @@ fn scan(tokens: &TokenStream, module: &[String], found: &mut Vec<Path>) {
     }
 }
 
-/// A path or a branch of a `use` tree, where one is read.
+/// Reads a path or a branch of a `use` tree.
 struct Branch<'a> {
     module: &'a [String],
     importing: bool,
@@ -47,7 +47,7 @@ struct Branch<'a> {
 }
 
 impl Branch<'_> {
-    /// Reads on from `first`, which follows `prefix`. Returns the tokens behind the path.
+    /// Reads on from `first`, which follows `prefix`. Returns the tokens after the path.
     fn read<'t>(
         &mut self,
         prefix: &[String],

@@ -1,10 +1,10 @@
-//! Drops what only tests compile: items under `#[cfg(test)]` or `#[test]`, files under `#![cfg(test)]`.
+//! Drops code that only tests compile: items under `#[cfg(test)]` or `#[test]`, files under `#![cfg(test)]`.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use super::{comma_separated, group, is_ident, is_punct};
 
-/// Keywords that begin an item after its attributes and visibility. Its commas do not end it.
+/// Keywords that begin an item after its attributes and visibility. A comma does not end such an item.
 const ITEM_KEYWORDS: [&str; 15] = [
     "async",
     "const",
@@ -59,7 +59,7 @@ fn attribute(body: &TokenTree) -> Option<&Group> {
     group(body, Delimiter::Bracket)
 }
 
-/// `#[cfg(test)]`, `#[cfg(all(test, …))]`, `#[test]` and `#[runtime::test(…)]`.
+/// Whether an attribute is `#[cfg(test)]`, `#[cfg(all(test, …))]`, `#[test]` or `#[runtime::test(…)]`.
 fn is_test(attribute: &Group) -> bool {
     let tokens: Vec<TokenTree> = attribute.stream().into_iter().collect();
     match tokens.as_slice() {
@@ -69,7 +69,7 @@ fn is_test(attribute: &Group) -> bool {
     }
 }
 
-/// Whether a condition holds in tests alone. `any(test, …)` may hold elsewhere.
+/// Whether a condition holds only in tests. `any(test, …)` may also hold elsewhere.
 fn needs_test(condition: &Group) -> bool {
     let tokens: Vec<TokenTree> = condition.stream().into_iter().collect();
     comma_separated(&tokens).into_iter().any(|part| match part {
@@ -79,7 +79,7 @@ fn needs_test(condition: &Group) -> bool {
     })
 }
 
-/// What follows an item, field, arm or statement.
+/// The tokens after an item, field, arm or statement.
 fn after_item(mut tokens: &[TokenTree]) -> &[TokenTree] {
     while let [hash, TokenTree::Group(_), rest @ ..] = tokens
         && is_punct(hash, '#')
@@ -114,7 +114,7 @@ fn begins_item(tokens: &[TokenTree]) -> bool {
 mod tests {
     use super::super::parse;
 
-    /// Both texts have the same tokens once what tests compile is dropped from the first.
+    /// Checks that both texts have the same tokens after test-only code is dropped from the first.
     fn check(text: &str, expected: &str) {
         assert_eq!(parse(text).unwrap().to_string(), parse(expected).unwrap().to_string(), "{text}");
     }

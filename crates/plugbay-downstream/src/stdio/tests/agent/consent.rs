@@ -1,4 +1,4 @@
-//! What may change things is done with leave alone.
+//! Calls that may change something are made only with permission.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{agent::Terms, ranking::Chosen, scripted, stdio::tests::harness::list
 
 const FORM: &str = r#"{"elicitation":{}}"#;
 
-/// What the model hears of a call that it wants; the call is not made.
+/// The model's result for a call that is refused and not made.
 async fn refused(agent: &mut AgentHarness, call: (&str, &str)) -> String {
     agent.asked().await.answer(calls(&[call]));
     let asked = agent.asked().await;
@@ -26,7 +26,7 @@ async fn refused(agent: &mut AgentHarness, call: (&str, &str)) -> String {
     told
 }
 
-/// The server request to the user.
+/// The server request that asks the user.
 async fn server_request(agent: &mut AgentHarness) -> Value {
     let server_request = agent.harness.hear().await;
     assert_eq!(server_request["method"], "elicitation/create", "{server_request}");
@@ -107,7 +107,7 @@ async fn an_elicitation_that_is_not_accepted_denies_the_tool_call() {
         agent.told().await;
         agent.harness.nothing_forwarded().await;
     }
-    // Silence does not allow either, and the server request is withdrawn.
+    // No answer is no permission either, and the server request is withdrawn.
     let mut agent = AgentHarness::with(FORM).await;
     agent.want("x").await;
     agent.asked().await.answer(calls(&[("s__drop", "{}")]));

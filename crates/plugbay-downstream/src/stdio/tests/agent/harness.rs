@@ -1,4 +1,4 @@
-//! A host with an agent run, and a model of which the test plays every answer.
+//! A host with an agent run, and a model whose answers the test writes.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
 
 pub(super) const LIMITS: Limits = Limits { calls: 3, turns: 6, tokens: 1000, time: Duration::from_secs(120) };
 
-/// Every answer costs this many tokens.
+/// The cost of every answer, in tokens.
 pub(super) const COST: u64 = 100;
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Model for Scripted {
 }
 
 impl Asked {
-    /// The conversation so far, a line for each turn; what failed has a `!`.
+    /// The conversation so far, one line per turn; failed results are marked with `!`.
     pub(super) fn turns(&self) -> Vec<String> {
         let line = |turn: &Turn| match turn {
             Turn::User(text) => format!("user: {text}"),
@@ -67,7 +67,7 @@ impl Asked {
         let _ = self.answer.send(Ok(reply));
     }
 
-    /// Says this before it answers.
+    /// Sends this text before the answer.
     pub(super) fn mutter(&mut self, text: &str) {
         self.heard.as_mut().expect("somebody listens")(text);
     }
@@ -85,7 +85,7 @@ pub(super) fn says(text: &str) -> Reply {
     Reply { text: text.to_owned(), usage: Usage { input: COST - 10, output: 10 }, ..Reply::default() }
 }
 
-/// A reply that wants these tools called with these raw arguments.
+/// A reply that calls these tools with these raw arguments.
 pub(super) fn calls(calls: &[(&str, &str)]) -> Reply {
     let calls = calls.iter().enumerate().map(|(number, (name, arguments))| ToolCall {
         id: number.to_string(),
@@ -96,7 +96,7 @@ pub(super) fn calls(calls: &[(&str, &str)]) -> Reply {
     Reply { calls: calls.collect(), stop: Stop::Tools, ..says("") }
 }
 
-/// The server `s` reads, adds and drops numbers.
+/// A server `s` whose tools read, add and drop numbers.
 pub(super) fn snapshot(agents: AgentAccess) -> Snapshot {
     snapshot_where_adding(agents, json!({ "destructiveHint": false }))
 }
@@ -132,7 +132,7 @@ impl AgentHarness {
         Self::with("{}").await
     }
 
-    /// With a legacy host that declares this.
+    /// A harness with a legacy host that has these capabilities.
     pub(super) async fn with(capabilities: &str) -> Self {
         let mut agent = Self::unopened();
         let params = format!(r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities}}}"#);
@@ -164,12 +164,12 @@ impl AgentHarness {
         self.harness.say(request(7, "tools/call", &params.to_string())).await;
     }
 
-    /// What the model is asked next.
+    /// The next request to the model.
     pub(super) async fn asked(&mut self) -> Asked {
         soon("a server request to the model", self.server_requests.recv()).await.expect("the model is there")
     }
 
-    /// The words and the record of the answer, and whether it failed.
+    /// The text and the record of the answer, and whether it failed.
     pub(super) async fn told(&mut self) -> (String, String, bool) {
         let answer = self.harness.hear().await;
         assert_eq!(answer["id"], 7, "{answer}");

@@ -1,4 +1,4 @@
-//! Where an agent run ends before it is done.
+//! The limits at which an agent run ends before it is done.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{agent::Limits, scripted::soon};
 
 const READ: &str = "s__read";
 
-/// Answers a call that the model has made.
+/// Answers a call that the model has asked for.
 async fn served(agent: &mut AgentHarness) {
     agent.harness.forwarded().await.answer(r#"{"content":[]}"#);
 }
@@ -100,14 +100,14 @@ async fn agent_tokens_are_limited_and_no_tool_call_is_made_beyond() {
     assert_eq!((words.as_str(), failed), ("Not finished: the limit of 200 tokens is reached.", true));
     assert_eq!(record, "Calls:\n1. s__read {}: done");
     agent.harness.nothing_forwarded().await;
-    // More than can be counted is too much as well.
+    // A token count that overflows also exceeds the limit.
     agent.want("x").await;
     agent.asked().await.answer(calls(&[(READ, "{}")]));
     served(&mut agent).await;
     let usage = Usage { input: u64::MAX, output: 1 };
     agent.asked().await.answer(Reply { usage, ..calls(&[(READ, "{}")]) });
     assert_eq!(agent.told().await.0, words);
-    // Words that are there are not thrown away.
+    // Text that the model has already written is not lost.
     agent.want("x").await;
     agent.asked().await.answer(calls(&[(READ, "{}")]));
     served(&mut agent).await;
@@ -157,7 +157,7 @@ async fn an_agent_retries_when_the_model_says() {
     agent.asked().await.answer(says("Now."));
     assert_eq!(begun.elapsed().as_secs(), 9);
     assert_eq!(agent.told().await.0, "Now.");
-    // One that does not say it is asked again all the same, but not without end.
+    // A failure that names no pause is also retried, but not without end.
     agent.want("x").await;
     let begun = Instant::now();
     agent.asked().await.fail(limited(None));

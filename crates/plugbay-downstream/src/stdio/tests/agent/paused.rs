@@ -1,4 +1,4 @@
-//! A modern host is asked by the answer to its request, and its next one goes on with the same agent run.
+//! A modern host is asked through the answer to its request. Its next request continues the same agent run.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn agent_request(id: u64, members: &str) -> String {
     request(id, "tools/call", &params)
 }
 
-/// The host comes back with these answers.
+/// The host's next request, with these answers.
 fn retry(id: u64, asked: &Value, responses: &Value) -> String {
     let state = &asked["result"]["requestState"];
     agent_request(id, &format!(r#","inputResponses":{responses},"requestState":{state}"#))
@@ -35,7 +35,7 @@ fn accepted(asked: &Value) -> Value {
     json!({ number(asked): { "action": "accept" } })
 }
 
-/// The number of the one server request that is asked.
+/// The number of the only server request in the answer.
 fn number(asked: &Value) -> String {
     let requests = asked["result"]["inputRequests"].as_object().unwrap_or_else(|| panic!("{asked}"));
     assert_eq!((requests.len(), &asked["result"]["resultType"]), (1, &json!("input_required")), "{asked}");
@@ -44,7 +44,7 @@ fn number(asked: &Value) -> String {
     number.clone()
 }
 
-/// The next answer; what is told meanwhile is passed over.
+/// The next answer; notifications before it are skipped.
 async fn answer(agent: &mut AgentHarness) -> Value {
     loop {
         let heard = agent.harness.hear().await;
@@ -54,7 +54,7 @@ async fn answer(agent: &mut AgentHarness) -> Value {
     }
 }
 
-/// An agent run that wants to add something, and the answer that asks whether it may.
+/// Starts an agent run that wants to add something; returns the answer that asks for permission.
 async fn asked(agent: &mut AgentHarness) -> Value {
     agent.harness.say(agent_request(1, "")).await;
     agent.asked().await.answer(calls(&[("s__add", r#"{"n":7}"#)]));
@@ -85,7 +85,7 @@ async fn an_agent_run_resumes_after_its_elicitation() {
     let done = answer(&mut agent).await;
     assert_eq!((&done["id"], &done["result"]["resultType"]), (&json!(2), &json!("complete")));
     assert_eq!(done["result"]["content"][1]["text"], "Calls:\n1. s__add {\"n\":7}: done");
-    // Once is enough.
+    // The same answer works only once.
     let again = retry(3, &asked, &accepted(&asked));
     agent.harness.say(again).await;
     assert!(refusal(&answer(&mut agent).await).contains("has ended"));
@@ -156,7 +156,7 @@ async fn sampling_of_a_modern_host_goes_turn_by_turn() {
         request(id, method, &format!(r#"{{"_meta":{meta}{members}}}"#))
     };
     let wish = |members: &str| format!(r#","name":"natural_language","arguments":{{"query":"x"}}{members}"#);
-    // One that does not lend it is not offered the tool, and is told why.
+    // A host that does not lend its model is not offered the tool, and gets the reason.
     let (able, unable) = (json!({ "sampling": { "tools": {} } }), json!({ "sampling": {} }));
     for (capabilities, offered) in [(&unable, false), (&able, true)] {
         let listed = agent.harness.ask(of(1, "tools/list", capabilities, "")).await;

@@ -1,4 +1,4 @@
-//! The shapes of results: learned from calls through plugbay's own tools, and shown.
+//! The shapes of results: learned from calls through plugbay's own tools, and shown to models.
 
 use plugbay_core::exposure::Mode;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Large results of tasks: shortened if the call came through plugbay's own tools.
+//! Large results of tasks: outlined if the call was made through plugbay's own tools.
 
 use plugbay_core::{
     era::{CAPABILITIES_KEY, Era, MODERN_VERSION, VERSION_KEY},
@@ -19,7 +19,7 @@ async fn opened(mode: Mode) -> Harness {
     harness
 }
 
-/// A legacy call that asks for a task, and the answer to `tasks/result` of it.
+/// Makes a legacy call that asks for a task; returns the answer to its `tasks/result`.
 async fn by_task(harness: &mut Harness, call: Value, id: &str) -> Value {
     let mut params = call;
     params["task"] = json!({});

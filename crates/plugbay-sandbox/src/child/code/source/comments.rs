@@ -1,4 +1,4 @@
-//! HTML comments: the engine knows them, the parser of modules does not.
+//! HTML comments: the engine accepts them, but the module parser does not.
 
 use oxc_ast::ast::{Program, RegExpLiteral, StringLiteral, TemplateElement};
 use oxc_ast_visit::Visit;
@@ -6,8 +6,8 @@ use oxc_span::Span;
 
 const BEGIN: &str = "<!--";
 
-/// Where an HTML comment begins, unless it stands in a text, a regular expression or a comment. `-->` is an error of the
-/// parser's own.
+/// The start of an HTML comment, unless it is inside a string, a regular expression or a comment. The parser
+/// itself reports `-->` as an error.
 pub(super) fn html_comment(program: &Program<'_>, code: &str) -> Option<usize> {
     if !code.contains(BEGIN) {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn html_comment(program: &Program<'_>, code: &str) -> Option<usize> {
     code.match_indices(BEGIN).map(|(at, _)| at).find(|at| !is_harmless(*at))
 }
 
-/// Where code is no code.
+/// Parts that are not code.
 struct Harmless(Vec<Span>);
 
 impl<'a> Visit<'a> for Harmless {
@@ -30,7 +30,7 @@ impl<'a> Visit<'a> for Harmless {
     }
 
     fn visit_template_element(&mut self, element: &TemplateElement<'a>) {
-        // Without the marks around it, which may begin the comment.
+        // Without the adjacent characters, where the comment may begin.
         self.0.push(Span::new(element.span.start.saturating_sub(1), element.span.end));
     }
 

@@ -1,4 +1,4 @@
-//! Changes of a text that move nothing: spaces over parts of it, other single characters, and a few insertions.
+//! Changes of a text that move nothing: blanked parts, other single characters, and a few insertions.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ impl Edits {
         self.replaced.insert(offset, with);
     }
 
-    /// The place and the width of the insertion.
+    /// Inserts a text; returns the place and the width of the insertion.
     pub(super) fn insert(&mut self, offset: u32, text: &'static str) -> (usize, usize) {
         self.inserted.insert(offset as usize, text);
         (offset as usize, text.len())
     }
 
-    /// The changed text. Each character that goes leaves one space; ends of lines stay.
+    /// The changed text. Each removed character leaves one space; line ends stay.
     pub(super) fn applied(&self, text: &str) -> String {
         let mut gone = vec![false; text.len()];
         for (start, end) in &self.blanks {

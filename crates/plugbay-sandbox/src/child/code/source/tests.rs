@@ -1,8 +1,8 @@
-//! Which text is compiled instead of the author's.
+//! The text that is compiled instead of the author's.
 
 use super::*;
 
-/// The code between the wrapping.
+/// The compiled code without the text around it.
 #[track_caller]
 fn compiled(code: &str) -> String {
     let source = Source::parse(code).unwrap_or_else(|message| panic!("{code}: {message}"));
@@ -10,7 +10,7 @@ fn compiled(code: &str) -> String {
     inside.unwrap().to_owned()
 }
 
-/// `·` stands for a blank.
+/// Checks the compiled code; `·` stands for a blank.
 #[track_caller]
 fn check(code: &str, expected: &str) {
     assert_eq!(compiled(code), expected.replace('·', " "), "{code}");

@@ -1,6 +1,6 @@
-//! Finds the types of TypeScript in a script, to be blanked, and what no script may use.
+//! Finds the TypeScript types in a script, to be blanked, and constructs that no script may use.
 //!
-//! Where blanks would change how the rest is read, a `;` or a bracket takes the place of a blank.
+//! If blanks would change the meaning of the rest, a `;` or a bracket replaces one of them.
 
 use oxc_ast::{
     AstKind,
@@ -38,7 +38,7 @@ impl<'t> Types<'t> {
         Self { text, edits: Edits::default(), problem: None }
     }
 
-    /// The edits, or what the script may not use and where.
+    /// The edits, or the forbidden construct with its place.
     pub(super) fn finish(self) -> Result<Edits, (String, usize)> {
         self.problem.map_or(Ok(self.edits), Err)
     }
@@ -47,7 +47,7 @@ impl<'t> Types<'t> {
         self.problem.get_or_insert_with(|| (message.to_owned(), span.start as usize));
     }
 
-    /// Blanks a whole statement or class member. The lines around it stay apart.
+    /// Blanks a whole statement or class member, and keeps the lines around it separate.
     fn blank_statement(&mut self, span: Span) {
         self.edits.blank(span);
         self.edits.replace(span.start as usize, ';');
@@ -57,7 +57,7 @@ impl<'t> Types<'t> {
         self.text.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// Blanks the first such character between two places.
+    /// Blanks the first such character in a range.
     fn blank_mark(&mut self, start: u32, end: u32, mark: char) {
         if let Some(at) = self.between(start, end).find(mark) {
             let at = start as usize + at;
@@ -65,11 +65,11 @@ impl<'t> Types<'t> {
         }
     }
 
-    /// Blanks `as T` and the like behind an expression.
+    /// Blanks `as T` and the like after an expression.
     fn blank_behind(&mut self, expression: &Expression<'_>, span: Span) {
         let start = expression.span().end;
         self.edits.blank_range(start as usize, span.end as usize);
-        // A line that begins like a call or an index would go on with the expression.
+        // If the next line begins like a call or an index, it would continue the expression.
         let rest = self.text.get(span.end as usize..).unwrap_or_default();
         let next = rest.trim_start();
         if rest[..rest.len() - next.len()].contains('\n') && next.starts_with(['(', '[', '`']) {
@@ -96,7 +96,8 @@ impl<'t> Types<'t> {
         }
     }
 
-    /// A return type over several lines would part the parameters from `=>`: the bracket goes to its end.
+    /// Moves the bracket to the end of a multi-line return type, which would otherwise separate the
+    /// parameters from `=>`.
     fn keep_arrow(&mut self, it: &ArrowFunctionExpression<'_>) {
         if let Some(types) = &it.type_parameters
             && it.r#async
@@ -115,7 +116,7 @@ impl<'t> Types<'t> {
 
 impl<'a> Visit<'a> for Types<'_> {
     fn enter_node(&mut self, kind: AstKind<'a>) {
-        // Members are blanked as a whole, with their modifiers.
+        // Members are blanked as a whole, including their modifiers.
         if let AstKind::Function(function) = kind
             && function.is_declaration()
             && function.is_typescript_syntax()

@@ -29,11 +29,11 @@ fn no_configuration(examination: &Examination) -> Option<Finding> {
     Some(Finding::new(Code::NoConfiguration, Subject::File(file), message, remedy))
 }
 
-/// A problem of a file, about the server in whose entry it stands.
+/// The finding for a problem in a file, about the server whose entry contains it.
 fn diagnostic(problem: &Diagnostic, examination: &Examination) -> Finding {
     let server = problem.position.and_then(|at| examination.server_at(&problem.file, at));
-    // A server that cannot be started for this reason has it as its own. Its name may be the one suggested for it, and
-    // places in YAML are not looked up.
+    // If this problem is why a server cannot be started, the finding is about that server. The name may be
+    // the one suggested for it, and places in YAML are not looked up.
     let line = problem.one_line();
     let is_reason = |facts: &&ServerFacts| facts.spec.as_ref().is_err_and(|reason| *reason == line);
     let failed = examination.servers.iter().find(is_reason).map(|facts| facts.name.as_str());
@@ -74,7 +74,7 @@ fn fix(problem: &Diagnostic, examination: &Examination) -> Option<Fix> {
         Kind::Misplaced { key, inner: Some(inner) } => {
             let at = problem.position?;
             let entry = examination.entry(examination.server_at(&problem.file, at)?)?;
-            // Elsewhere in the entry, or beside a key of the same name, it is not clear what is meant.
+            // At another place, or next to a key of the same name, the intention is unclear.
             let free = entry.value.get(inner).is_none_or(|object| object.get(key).is_none());
             let movable = free && entry.value.get(key).is_some() && entry.file == file;
             let to = entry.path.iter().cloned().chain([inner.clone(), key.clone()]).collect();
@@ -85,7 +85,7 @@ fn fix(problem: &Diagnostic, examination: &Examination) -> Option<Fix> {
     }
 }
 
-/// No fix: nobody disables a server by mistake.
+/// A disabled server. There is no fix, because nobody disables one by mistake.
 fn disabled(server: &str) -> Finding {
     let message = "It is disabled by its entry, so hosts do not see its tools.";
     Finding::of(Code::Disabled, server, message, format!("run `plugbay enable {server}`"))

@@ -1,4 +1,4 @@
-//! Checks of what servers' entries say.
+//! Checks of servers' entries.
 
 use std::path::Path;
 
@@ -21,13 +21,13 @@ pub fn both_launches(examination: &Examination, facts: &ServerFacts) -> Option<F
     let (used, unused) = if facts.http().is_some() { (url, command) } else { (command, url) };
     let message = format!("Its entry has both \"{command}\" and \"{url}\"; plugbay uses \"{used}\".");
     let remedy = format!("remove \"{unused}\" if \"{used}\" is meant, else \"{used}\"");
-    // A launch that works, or a type that names it, leaves no doubt.
+    // If the server works, or `type` decides, there is no doubt.
     let settled = entry.text("type").or(entry.text("transport")).is_some() || facts.offered().is_some();
     let fix = settled.then(|| Fix::Remove { file: entry.file.clone(), path: entry.key(unused), host: None });
     Some(Finding::of(Code::CommandAndUrl, &facts.name, message, remedy).fixed_by(fix))
 }
 
-/// An entry that starts plugbay with the very configuration that it stands in.
+/// An entry that starts plugbay with the very configuration that contains it.
 pub fn itself(examination: &Examination, facts: &ServerFacts) -> Option<Finding> {
     let sources = examination.sources();
     let is_ours = |file: &Path| sources.iter().any(|known| known.ends_with(file));
@@ -44,7 +44,7 @@ fn remove(entry: &EntryPlace) -> Fix {
     Fix::Remove { file: entry.file.clone(), path: entry.path.clone(), host: None }
 }
 
-/// Whether a server is a gateway with the configuration of this one. Another file makes it another gateway.
+/// Whether a server is a gateway with this same configuration. With another file it is another gateway.
 pub fn runs_itself(stdio: &StdioSpec, is_ours: &dyn Fn(&Path) -> bool) -> bool {
     let words = || [&stdio.command].into_iter().chain(&stdio.args);
     let mut after = words().skip_while(|word| Path::new(word).file_name() != Some("plugbay".as_ref()));

@@ -1,4 +1,4 @@
-//! Checks of the files that plugbay keeps for itself.
+//! Checks of plugbay's own internal files.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Checks of hosts: whether they start plugbay, which one, and what they do with its tools.
+//! Checks of hosts: whether they start plugbay, which plugbay, and how they use its tools.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ fn of(code: Code, facts: &HostFacts, message: impl Into<String>, remedy: impl In
     Finding::new(code, Subject::Host(facts.host.name.clone()), message, remedy)
 }
 
-/// Only worth knowing: a user may want to try plugbay without any host.
+/// No host is installed. This is only a note: a user may want to try plugbay without a host.
 fn no_host(examination: &Examination) -> Option<Finding> {
     let first = examination.hosts.first()?;
     let connected = examination.gateways.iter().any(|gateway| !gateway.status.hosts.is_empty());
@@ -57,7 +57,7 @@ fn broken_file(facts: &HostFacts, file: &HostFileFacts) -> Option<Finding> {
     Some(of(Code::HostFileBroken, facts, message, "correct the file").seen([reason.clone()]))
 }
 
-/// An entry that starts a plugbay which is not there.
+/// Entries that start a plugbay which does not exist.
 fn missing_programs(facts: &HostFacts, file: &HostFileFacts, examination: &Examination) -> Vec<Finding> {
     let finding = |program: &String| {
         let message = format!("It starts {program}, which does not exist.");
@@ -82,14 +82,14 @@ fn command(found: &Found) -> Option<&String> {
     }
 }
 
-/// Whether a file can be changed from outside: in JSON with one string as the program, and by a host that does not
-/// write the file itself at this moment.
+/// Whether plugbay may change a file: JSON with the program as one string, and of a host that cannot be
+/// writing it now.
 fn is_editable(facts: &HostFacts, file: &HostFileFacts) -> bool {
     let rewrites = facts.host.command.is_some() && !facts.processes.is_empty();
     facts.host.format == Format::Json && !rewrites && facts.host.container != "mcp" && file.reading.is_ok()
 }
 
-/// Servers that a host starts by itself although plugbay serves them: their tools are there twice.
+/// Servers that a host starts itself although plugbay serves them, so that their tools are there twice.
 fn double_entries(facts: &HostFacts, examination: &Examination) -> Vec<Finding> {
     let direct = facts.entries().filter(|(_, found)| !import::leads_to_plugbay(&found.entry));
     let doubled = direct.filter_map(|(file, found)| Some((file, found, twin(&found.entry, examination)?)));
@@ -105,10 +105,10 @@ fn double_entries(facts: &HostFacts, examination: &Examination) -> Vec<Finding> 
     doubled.map(finding).collect()
 }
 
-/// plugbay's server that starts what an entry of a host starts.
+/// plugbay's server for the same program or address as an entry of a host.
 pub struct Twin<'a> {
     server: &'a ServerFacts,
-    /// It works, and does exactly what the host's entry does, in every folder.
+    /// Whether it works and does exactly the same as the host's entry, in every folder.
     replaces: bool,
 }
 
@@ -137,7 +137,7 @@ pub fn twin<'a>(entry: &Entry, examination: &'a Examination) -> Option<Twin<'a>>
 }
 
 impl Twin<'_> {
-    /// The message and the remedy.
+    /// The message and the remedy of the finding.
     fn words(&self, name: &str, file: &HostFileFacts) -> (String, String) {
         let (twin, file) = (&self.server.name, file.path.display());
         let both = format!("It starts {name} itself, and plugbay serves it as {twin}");
@@ -157,7 +157,7 @@ impl Twin<'_> {
     }
 }
 
-/// Whether an entry of a host starts the same as one of ours.
+/// Whether a host's entry starts the same program, or uses the same address, as our server.
 fn is_same(launch: &Launch, server: &ServerFacts) -> bool {
     match (launch, server.spec.as_ref().map(|spec| &spec.transport)) {
         (Launch::Process { command, args, .. }, Ok(Transport::Stdio(ours))) => {
@@ -190,7 +190,7 @@ fn two_gateways(facts: &HostFacts) -> Option<Finding> {
     Some(of(Code::TwoGateways, facts, message, remedy).fixed_by(fix))
 }
 
-/// A host that runs, and has not started plugbay.
+/// A host that is running but has not started plugbay.
 fn not_restarted(facts: &HostFacts, examination: &Examination) -> Option<Finding> {
     let has_gateway = |pid: &u32| examination.gateways.iter().any(|gateway| gateway.parents.contains(pid));
     if facts.processes.is_empty() || facts.processes.iter().any(has_gateway) {
@@ -232,7 +232,7 @@ fn outdated(gateway: &GatewayFacts) -> Finding {
     )
 }
 
-/// A mode that the user has chosen and that does not fit the host.
+/// A mode chosen by the user that does not fit the host.
 fn deferral(facts: &HostFacts, examination: &Examination) -> Option<Finding> {
     let mode = examination.settings.mode?;
     let profile = examination.settings.hosts.iter().find(|profile| profile.name == facts.host.id)?;
@@ -279,7 +279,7 @@ fn loads_all(facts: &HostFacts, examination: &Examination) -> Option<Finding> {
     })
 }
 
-/// A host that may behave otherwise than its profile says, which only its user can know.
+/// A host that may behave differently from its profile. Only its user can know.
 fn unseen_variant(facts: &HostFacts, examination: &Examination) -> Option<Finding> {
     let hosts = &examination.settings.hosts;
     let variants: Vec<String> = hosts

@@ -11,12 +11,12 @@ use super::{
 
 pub fn check(examination: &Examination) -> Vec<Finding> {
     let left = examination.left.iter();
-    // A twin is a finding of its own already.
+    // A twin already has its own finding.
     let left = left.filter(|left| left.named || hosts::twin(&left.entry, examination).is_none());
     left.flat_map(|left| of(examination, left)).collect()
 }
 
-/// One finding with the reason; for a server that the user asks about, the reason is a finding, too.
+/// One finding with the reason. For a server named by the user, the reason is a finding too.
 fn of(examination: &Examination, left: &LeftServer) -> Vec<Finding> {
     let Some(facts) = &left.facts else { return vec![shared(left)] };
     let cause = cause(examination, left, facts);
@@ -25,7 +25,7 @@ fn of(examination: &Examination, left: &LeftServer) -> Vec<Finding> {
     found
 }
 
-/// Why it does not work. There is no fix: the entry is the host's.
+/// The reason why it does not work. There is no fix, because the entry belongs to the host.
 fn cause(examination: &Examination, left: &LeftServer, facts: &ServerFacts) -> Option<Finding> {
     if let Some(name) = left.unset.first() {
         let message = format!("The variable {name} is not set.");

@@ -18,7 +18,7 @@ use super::{
     finding::Finding,
 };
 
-/// Everything that is wrong.
+/// All findings.
 pub fn all(examination: &Examination) -> Vec<Finding> {
     let mut found = configuration::check(examination);
     for facts in &examination.servers {
@@ -32,7 +32,8 @@ pub fn all(examination: &Examination) -> Vec<Finding> {
     found
 }
 
-/// Why one server does not work. Of several causes the first counts: those after it are often its consequences.
+/// The reasons why one server does not work. Only the first cause counts, because later ones often follow
+/// from it.
 fn server(examination: &Examination, facts: &ServerFacts) -> Vec<Finding> {
     let mut found: Vec<Finding> = entries::both_launches(examination, facts).into_iter().collect();
     let cause = entries::itself(examination, facts)
@@ -45,7 +46,7 @@ fn server(examination: &Examination, facts: &ServerFacts) -> Vec<Finding> {
     found.into_iter().map(|finding| finding.rephrased(|text| secrets.hide(text).into_owned())).collect()
 }
 
-/// Servers that cannot be started for a reason that no other finding tells.
+/// Servers that cannot be started for a reason that no other finding explains.
 fn unexplained(examination: &Examination, found: &[Finding]) -> Vec<Finding> {
     let told = |facts: &ServerFacts| {
         found.iter().any(|finding| finding.about == super::finding::Subject::Server(facts.name.clone()))

@@ -1,4 +1,4 @@
-//! Checks of what a server that works offers.
+//! Checks of the offers of working servers.
 
 use super::super::{
     examination::ServerFacts,

@@ -11,7 +11,7 @@ use super::super::{
     fix::Fix,
 };
 
-/// Programs that run servers, and how to get them.
+/// Programs that run servers, and how to install them.
 const RUNTIMES: &[(&[&str], &str)] = &[
     (&["npx", "npm", "node"], "install Node.js (https://nodejs.org)"),
     (&["uvx", "uv"], "install uv (https://docs.astral.sh/uv)"),
@@ -59,7 +59,7 @@ pub fn check(examination: &Examination, facts: &ServerFacts) -> Option<Finding> 
     })
 }
 
-/// A whole command line where only the program belongs.
+/// A whole command line where only the program should be.
 fn command_line(facts: &ServerFacts, entry: Option<&EntryPlace>) -> Option<Finding> {
     let stdio = facts.stdio()?;
     let mut words = split(&stdio.command)?.into_iter();
@@ -74,7 +74,7 @@ fn command_line(facts: &ServerFacts, entry: Option<&EntryPlace>) -> Option<Findi
     Some(finding.fixed_by(entry.and_then(separated)))
 }
 
-/// The words of the entry as written, variables and all.
+/// The words of the entry exactly as written, including variables.
 fn separated(entry: &EntryPlace) -> Option<Fix> {
     let key = ["command", "cmd"].into_iter().find(|key| entry.text(key).is_some())?;
     let mut words = split(entry.text(key)?)?.into_iter();
@@ -117,7 +117,7 @@ fn not_in_path(command: &str, facts: &ServerFacts, entry: Option<&EntryPlace>) -
     Finding::of(code, &facts.name, message, remedy)
 }
 
-/// Adds the file that is meant, if there is exactly one, and the fix that writes it.
+/// Adds the correct file, if there is exactly one candidate, with a fix that writes it.
 pub fn corrected(finding: Finding, facts: &ServerFacts, entry: Option<&EntryPlace>) -> Finding {
     let [dead] = facts.dead_paths.as_slice() else { return finding };
     let [near] = dead.near.as_slice() else { return finding };
@@ -127,7 +127,7 @@ pub fn corrected(finding: Finding, facts: &ServerFacts, entry: Option<&EntryPlac
     Finding { remedy, ..finding }.fixed_by(fix)
 }
 
-/// The entry with another word in its command line.
+/// A fix that replaces one word of the entry's command line.
 fn replaced(entry: &EntryPlace, word: &str, new: &str) -> Option<Fix> {
     let set = |key: &str, value: Value| Fix::Set {
         file: entry.file.clone(),

@@ -1,4 +1,4 @@
-//! Checks of why a server behind a URL cannot be used.
+//! Checks of why a server behind a URL does not work.
 
 use plugbay_core::failure::{Cause, Failure};
 

@@ -1,8 +1,8 @@
-//! What a server said before it failed, and the words by which causes are recognised.
+//! The output of a server before it failed, and the recognition of causes in it.
 
 use plugbay_core::failure::Failure;
 
-/// The lines of a failure, in the order in which they explain most.
+/// The lines of a failure, the most telling ones first.
 pub struct Said<'a> {
     failure: &'a Failure,
 }
@@ -12,24 +12,24 @@ impl<'a> Said<'a> {
         Self { failure }
     }
 
-    /// stderr first, then the reason, then text on stdout.
+    /// All lines: stderr first, then the reason, then text on stdout.
     pub fn lines(&self) -> impl Iterator<Item = &'a str> {
         let Failure { what, stderr, stdout, .. } = self.failure;
         stderr.iter().chain([what]).chain(stdout).map(String::as_str)
     }
 
-    /// The first line with one of these signs, in any case.
+    /// The first line with one of these signs, ignoring case.
     pub fn line_with(&self, signs: &[&str]) -> Option<&'a str> {
         self.lines().find(|line| has(line, signs))
     }
 
-    /// A short proof: the last line of stderr, or the reason.
+    /// Short evidence: the last line of stderr, or the reason.
     pub fn last(&self) -> String {
         self.failure.stderr.last().unwrap_or(&self.failure.what).clone()
     }
 }
 
-/// Whether a line has one of these signs, in any case.
+/// Whether a line has one of these signs, ignoring case.
 pub fn has(line: &str, signs: &[&str]) -> bool {
     let line = line.to_ascii_lowercase();
     signs.iter().any(|sign| line.contains(&sign.to_ascii_lowercase()))

@@ -1,4 +1,4 @@
-//! Checks of why a program that was started did not become a server.
+//! Checks of why a started program did not become a working server.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{
 /// Programs that may download a package before they start it.
 const DOWNLOADERS: &[&str] =
     &["npx", "uvx", "uv", "bunx", "pnpm", "yarn", "pipx", "docker", "podman", "deno"];
-/// Words with which programs ask for a variable.
+/// Phrases with which programs ask for a variable.
 const WANTED: &[&str] = &[
     "required",
     "missing",
@@ -34,7 +34,7 @@ const WANTED: &[&str] = &[
     "unset",
     "expected",
 ];
-/// Signs in what a program says, with the code, the message and the remedy.
+/// Signs in a program's output, with the code, the message and the remedy.
 const SIGNS: &[(&[&str], Code, &str, &str)] = &[
     (
         &[
@@ -106,7 +106,7 @@ pub fn check(examination: &Examination, facts: &ServerFacts) -> Option<Finding> 
     Some(finding.unwrap_or_else(|| other(facts, failure)))
 }
 
-/// A variable that the server names, and that is set here, but not for the server.
+/// A variable that the server names and that is set here, but is not passed to the server.
 fn not_passed(
     examination: &Examination,
     facts: &ServerFacts,
@@ -238,7 +238,7 @@ fn late(facts: &ServerFacts, failure: &Failure, entry: Option<&EntryPlace>) -> O
     };
     let longer = (limit * 4).max(LONG_START);
     let remedy = format!("{first}allow more time: \"plugbay\": {{ \"start\": \"{}s\" }}", longer.as_secs());
-    // Only a download is known to end.
+    // Only a download is certain to end.
     let fix = entry.filter(|_| downloads).map(|entry| {
         let path = entry.key("plugbay").into_iter().chain(["start".to_owned()]).collect();
         let value = Value::from(format!("{}s", longer.as_secs()));
@@ -247,14 +247,14 @@ fn late(facts: &ServerFacts, failure: &Failure, entry: Option<&EntryPlace>) -> O
     Some(Finding::of(code, &facts.name, message, remedy).seen(failure.stderr.last().cloned()).fixed_by(fix))
 }
 
-/// What a first download may take.
+/// Time for a first start with a download.
 const LONG_START: Duration = Duration::from_secs(120);
 
 fn seconds(limit: Duration) -> String {
     format!("{} s", limit.as_secs_f32())
 }
 
-/// A failure that no check knows.
+/// A failure that no other check recognises.
 fn other(facts: &ServerFacts, failure: &Failure) -> Finding {
     let mut what = failure.what.clone();
     if let Some(first) = what.get_mut(..1) {
