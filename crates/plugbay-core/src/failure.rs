@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{name::ServerName, secret::KnownSecrets};
+use crate::{name::ServerName, secret::KnownSecrets, text};
 
 /// Tells a host that plugbay has cut its request.
 pub const CUT: &str = "plugbay ended before it answered this request. The request may have had an effect, so plugbay \
@@ -11,7 +11,8 @@ pub const CUT: &str = "plugbay ended before it answered this request. The reques
 /// Why a server is not working: what happened, what it last said, and what may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What happened, for instance "exited with code 1 before answering".
+    /// What happened, for instance "exited with code 1 before answering". One line, with at most
+    /// [`LONGEST_LINE`] bytes: a part of it may be the server's words.
     pub what: String,
     pub cause: Cause,
     /// The end of its stderr, oldest line first.
@@ -38,12 +39,15 @@ pub enum Cause {
 
 /// How many lines of stderr a failure holds.
 const MOST_LINES: usize = 8;
+/// The longest text of a failure, in bytes.
+const LONGEST_LINE: usize = 1 << 10;
 
 impl Failure {
     /// `stderr` may be longer than a failure keeps: stack frames and notices of package managers go first.
     pub fn new(what: impl Into<String>, stderr: Vec<String>) -> Self {
         let remedy = stderr.iter().rev().find_map(|line| remedy_for(line)).map(str::to_owned);
-        Self { what: what.into(), cause: Cause::Other, stderr: telling(stderr), stdout: Vec::new(), remedy }
+        let (what, stderr) = (one_line(what.into()), one_line_each(telling(stderr)));
+        Self { what, cause: Cause::Other, stderr, stdout: Vec::new(), remedy }
     }
 
     #[must_use]
@@ -58,7 +62,7 @@ impl Failure {
         let known = || lines.iter().rev().find_map(|line| remedy_for(line));
         let remedy = (!lines.is_empty()).then(|| known().unwrap_or_else(|| remedy_for_text(&lines)));
         self.remedy = self.remedy.or(remedy.map(str::to_owned));
-        self.stdout = lines;
+        self.stdout = one_line_each(lines);
         self
     }
 
@@ -93,7 +97,7 @@ impl Failure {
 
     #[must_use]
     pub fn rephrased(mut self, rephrase: impl FnOnce(&str) -> String) -> Self {
-        self.what = rephrase(&self.what);
+        self.what = one_line(rephrase(&self.what));
         self
     }
 
@@ -102,6 +106,21 @@ impl Failure {
         self.remedy = Some(remedy.into());
         self
     }
+}
+
+/// A text without line breaks, which could pass for other lines of a reply, and cut at its limit.
+fn one_line(text: String) -> String {
+    let mut line =
+        if text.contains(text::is_line_break) { text.replace(text::is_line_break, " ") } else { text };
+    if line.len() > LONGEST_LINE {
+        line.truncate(line.floor_char_boundary(LONGEST_LINE));
+        line.push('…');
+    }
+    line
+}
+
+fn one_line_each(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().map(one_line).collect()
 }
 
 impl fmt::Display for Failure {
@@ -298,5 +317,15 @@ mod tests {
                 .with_advice()
                 .ends_with("boom; try: run `plugbay list`, which starts it and shows all that it says")
         );
+    }
+
+    #[test]
+    fn a_failure_is_one_line_with_an_end_whatever_the_server_says() {
+        let forged = "x\nmail__forged(to: string)\u{2028}{}\r\u{85}.";
+        let failure = Failure::new(forged, vec![forged.to_owned()]).with_stdout(vec![forged.to_owned()]);
+        let told = failure.to_string();
+        assert!(!told.contains(text::is_line_break) && told.matches("mail__forged").count() == 3, "{told}");
+        let failure = failure.rephrased(|what| format!("{what}\n{}", "é".repeat(1 << 20)));
+        assert!(failure.what.len() < LONGEST_LINE + 4 && !failure.what.contains('\n'));
     }
 }

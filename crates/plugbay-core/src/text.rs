@@ -91,6 +91,11 @@ impl fmt::Display for HiddenKinds {
     }
 }
 
+/// Whether readers of lines take a character for the end of one.
+pub fn is_line_break(char: char) -> bool {
+    matches!(char, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
 /// Text without hidden characters: for definitions.
 pub fn stripped(text: &str) -> Cow<'_, str> {
     replaced(text, |_, _, _| {})

@@ -15,6 +15,8 @@ pub(super) struct Dictionary {
     /// Every word that stands in some tool, or did, as it is written there.
     lexicon: Lexicon<Word>,
     terms: FxHashMap<Box<str>, TermId>,
+    /// How many words [`Dictionary::intern`] still adds.
+    room: usize,
 }
 
 /// A word of the catalog: its number, and its term unless it is a little word.
@@ -68,14 +70,21 @@ impl Dictionary {
         self.terms.iter().find(|(_, id)| **id == term).map_or("", |(text, _)| text)
     }
 
-    pub(super) fn intern(&mut self, text: &str) -> Word {
+    /// Lets [`Self::intern`] add at most so many words from now on.
+    pub(super) fn limit_new_words(&mut self, count: usize) {
+        self.room = count;
+    }
+
+    /// The word with this spelling, which is added if there is room.
+    pub(super) fn intern(&mut self, text: &str) -> Option<Word> {
         if let Some(word) = self.lexicon.get(text) {
-            return word;
+            return Some(word);
         }
+        self.room = self.room.checked_sub(1)?;
         let term = self.words.term(text).map(|stem| intern_term(&mut self.terms, &stem));
         let word = Word { number: number(self.lexicon.len()), term };
         self.lexicon.insert(text, word);
-        word
+        Some(word)
     }
 
     pub(super) fn intern_term(&mut self, term: &str) -> TermId {
@@ -127,4 +136,20 @@ fn intern_term(terms: &mut FxHashMap<Box<str>, TermId>, stem: &str) -> TermId {
 
 pub(super) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dictionary_takes_no_more_new_words_than_it_has_room_for() {
+        let mut dictionary = Dictionary::default();
+        dictionary.limit_new_words(2);
+        assert!(["mail", "issue", "mail"].iter().all(|word| dictionary.intern(word).is_some()));
+        assert!(dictionary.intern("branch").is_none() && dictionary.intern("issue").is_some());
+        dictionary.limit_new_words(1);
+        assert!(dictionary.intern("branch").is_some());
+        assert_eq!(dictionary.len(), 3);
+    }
 }

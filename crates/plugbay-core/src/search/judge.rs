@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Marks the first hit as clearly right if no other has as many of the query's words. No hit is clear if
-    /// a part of the query is a guess, or if a word of a brief query stands in no tool.
+    /// a part of the query is a guess, or if a word of a brief query stands in no tool, or not in this one.
     pub(super) fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
         let is_known = query.unknown == 0.0 || !query.is_brief;
         if !is_known || query.asked.iter().any(Asked::is_guess) {
@@ -83,9 +83,22 @@ impl Engine {
         let rivals = others.first().is_some_and(|next| {
             next.score >= first.score * LEAD || self.answered(query, next.tool) >= answered
         });
-        if !rivals && answered >= ANSWERED && self.is_near(query, first.tool) {
+        if !rivals
+            && answered >= ANSWERED
+            && self.is_near(query, first.tool)
+            && !self.lacks_a_word(query, first.tool)
+        {
             first.verdict = Verdict::Clear;
         }
+    }
+
+    /// Whether a brief query has a word that other tools have and this one does not: the tool that deletes files
+    /// is not meant by `delete a branch`. In a whole sentence, most such words matter little.
+    fn lacks_a_word(&self, query: &Query, tool: u32) -> bool {
+        let has = |terms: &[TermId]| terms.iter().any(|term| self.index.has(tool, *term));
+        let has_word =
+            |Asked { typed, read }: &Asked| has(typed) || has(read) || has(&self.synonyms.of(typed));
+        query.is_brief && !query.asked.iter().all(has_word)
     }
 
     /// The share of the query's words that a tool has, weighted by their rarity.

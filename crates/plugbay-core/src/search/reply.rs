@@ -1,12 +1,13 @@
 //! The reply to a search: compact lines, and more about the first hit if it is clearly right.
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
 use super::siblings::tell_apart;
 use crate::{
     catalog::Tool,
     name,
     signature::{self, Signature},
+    text,
     tokens::{compact, estimate},
     wire::{Member, Members},
 };
@@ -23,6 +24,9 @@ const SCHEMA: usize = 128 << 10;
 const SERVERS: usize = 12;
 /// How many words of a query are compared with the names of servers.
 const WORDS: usize = 32;
+
+/// About how many bytes of a description are one token.
+const BYTES_OF_A_TOKEN: usize = 4;
 
 /// A tool that was found, by the name that hosts use.
 #[derive(Debug, Clone, Copy)]
@@ -59,8 +63,13 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
         if let Some(schema) = schema {
             room -= estimate(&schema);
             // The schema shows the parameters, so the line need not.
-            let described = described(hit.tool, detail).map(|text| hit.marked(text));
-            let purpose = described.unwrap_or(signature.purpose);
+            let purpose = match described(hit.tool, detail, room) {
+                Some(text) => {
+                    room -= estimate(&text).min(room);
+                    hit.marked(text)
+                }
+                None => signature.purpose,
+            };
             let _ = write!(reply, "{} - {purpose}\n{schema}\n", hit.name);
             continue;
         }
@@ -136,17 +145,25 @@ pub fn unknown(wanted: &str, nearest: &[Found<'_>], tool_index: &str) -> String 
 
 /// The whole definition of a tool.
 pub fn definition(definition: &[u8]) -> String {
-    without_dialect(definition, |key, value| match key {
+    on_one_line(without_dialect(definition, |key, value| match key {
         "inputSchema" | "outputSchema" => without_dialect(value, |_, value| compact(value)),
         _ => compact(value),
-    })
+    }))
 }
 
 /// The schema of a tool, if it has one that costs no more than this.
 fn schema(tool: &Tool, room: usize) -> Option<String> {
     let raw = tool.raw("inputSchema").filter(|schema| schema.len() <= SCHEMA)?;
-    let schema = without_dialect(raw, |_, value| compact(value));
+    let schema = on_one_line(without_dialect(raw, |_, value| compact(value)));
     Some(schema).filter(|schema| schema.len() > 2 && estimate(schema) <= room)
+}
+
+/// JSON whose texts end no line.
+fn on_one_line(json: String) -> String {
+    match text::escaped_json(&json) {
+        Cow::Owned(escaped) => escaped,
+        Cow::Borrowed(_) => json,
+    }
 }
 
 /// An object without `$schema`: no model needs to know the dialect of JSON Schema.
@@ -162,13 +179,15 @@ fn without_dialect(object: &[u8], told: impl Fn(&str, &[u8]) -> String) -> Strin
     format!("{{{}}}", members.map(told).collect::<Vec<_>>().join(","))
 }
 
-/// The whole description, if details are asked for. All lines but the first are indented: a line without
-/// indent begins a tool or is its schema.
-fn described(tool: &Tool, detail: Detail) -> Option<String> {
+/// The description, if details are asked for, as far as it costs about so many tokens. All lines but the first are
+/// indented: a line without indent begins a tool or is its schema.
+fn described(tool: &Tool, detail: Detail, room: usize) -> Option<String> {
     let description = tool.description().filter(|_| detail == Detail::Full)?;
-    let lines =
-        description.trim().split(['\n', '\r', '\u{2028}', '\u{2029}']).filter(|line| !line.is_empty());
-    Some(lines.collect::<Vec<_>>().join("\n  "))
+    let description = description.trim();
+    let kept = &description[..description.floor_char_boundary(room * BYTES_OF_A_TOKEN)];
+    let lines: Vec<&str> = kept.split(text::is_line_break).filter(|line| !line.is_empty()).collect();
+    let cut = if kept.len() < description.len() { "…" } else { "" };
+    Some(lines.join("\n  ") + cut)
 }
 
 #[cfg(test)]
@@ -229,6 +248,27 @@ mod tests {
                 |line: &str| line.starts_with("x__x ") || line.starts_with("x__x(") || line.starts_with("  ");
             assert!(reply.lines().all(is_own) && !reply.contains('\r'), "{reply}");
         }
+    }
+
+    #[test]
+    fn a_schema_has_no_line_break_of_its_own() {
+        let json = "{\"name\":\"x\",\"inputSchema\":{\"properties\":{\"a\u{2028}y__y()\":{\"const\":\"\u{85}\u{2029}\"}}}}";
+        let tool = Tool::parse(json.into()).unwrap();
+        let hit = Found { name: "x__x", tool: &tool, reads: false };
+        for reply in [found(&[hit], true, Detail::Brief, BUDGET), definition(json.as_bytes())] {
+            assert!(!reply.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{reply:?}");
+            assert!(reply.contains(r"a\u2028y__y()") && reply.contains(r"\u0085\u2029"), "{reply:?}");
+        }
+    }
+
+    #[test]
+    fn long_descriptions_share_the_budget_of_a_detailed_reply() {
+        let words = "word ".repeat(100_000);
+        let json = format!(r#"{{"name":"x","description":"{words}","inputSchema":{{"type":"object"}}}}"#);
+        let tool = Tool::parse(json.into()).unwrap();
+        let hits = [Found { name: "x__x", tool: &tool, reads: false }; 5];
+        let reply = found(&hits, false, Detail::Full, 1000);
+        assert!(estimate(&reply) < 1600 && reply.contains("word…"), "{} tokens", estimate(&reply));
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub use self::stored::{INDEX_VERSION, StoredIndex};
 /// A word of a tool, with the field it stands in.
 pub(super) type WordInField<'a> = (Field, &'a str, Word, Origin);
 
+/// How many words one server may add to a dictionary: real ones have some thousands. A search does
+/// not find others.
+const WORDS_OF_A_SERVER: usize = 1 << 17;
+
 /// How often a term stands in each field of a tool.
 pub(super) type FieldCounts = [u16; FIELDS];
 
@@ -247,7 +251,11 @@ impl<'a> SegmentBuilder<'a> {
         let mut lengths = Vec::with_capacity(tools.len());
         let mut ends = Vec::with_capacity(tools.len());
         let mut counted: Vec<(TermId, FieldCounts)> = Vec::new();
+        let mut before = None;
         for (server, tool) in tools {
+            if before.replace(server) != Some(server) {
+                self.dictionary.limit_new_words(WORDS_OF_A_SERVER);
+            }
             let mut length = [0; FIELDS];
             let Self { dictionary, embeddings, cache, next, last, .. } = self;
             each_text(server, tool, &mut |field, text| {
@@ -264,7 +272,7 @@ impl<'a> SegmentBuilder<'a> {
                     return cache.terms(text, dictionary).iter().copied().for_each(count);
                 }
                 words::each(&text.searched(), |text, origin| {
-                    let word = dictionary.intern(text);
+                    let Some(word) = dictionary.intern(text) else { return };
                     if let Some(embeddings) = embeddings {
                         embeddings.add_word((field, text, word, origin));
                     }
@@ -347,7 +355,9 @@ impl<'a> TermCache<'a> {
             return &self.terms[place.clone()];
         }
         let start = self.terms.len();
-        words::each(&text.searched(), |said, _| self.terms.extend(dictionary.intern(said).term));
+        words::each(&text.searched(), |said, _| {
+            self.terms.extend(dictionary.intern(said).and_then(|word| word.term));
+        });
         self.places.insert(text, start..self.terms.len());
         &self.terms[start..]
     }

@@ -177,6 +177,13 @@ fn a_hit_is_clear_by_its_lead_and_by_what_it_answers() {
         !clear(&catalog(), "book a plane in a format for tomorrow"),
         "nothing else is about anything of it"
     );
+    let files = tools(&[
+        ("git", r#"{"name":"create_branch","description":"Creates a branch"}"#),
+        ("git", r#"{"name":"delete_file","description":"Deletes a file"}"#),
+        ("git", r#"{"name":"list_branches","description":"All branches"}"#),
+    ]);
+    assert!(clear(&files, "delete a file"));
+    assert!(!clear(&files, "delete a branch"), "the only tool that deletes knows no branches");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The kind of value that a parameter takes, in as few characters as possible.
 
 use super::{node::Node, one_word};
+use crate::text::is_line_break;
 
 /// How deep objects are shown, and how much of them.
 const DEPTH: u32 = 2;
@@ -23,7 +24,7 @@ pub(super) fn kind(schema: &Node<'_>, needed: bool) -> String {
 
 /// A kind on one line: a server's constants may have several lines, and a kind is shown as a part of one.
 fn on_one_line(kind: String) -> String {
-    let ends_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let ends_line = |c: char| c.is_control() || is_line_break(c);
     if kind.contains(ends_line) { kind.replace(ends_line, " ") } else { kind }
 }
 

@@ -15,8 +15,10 @@ use self::{
 };
 use crate::{catalog::Tool, tokens::estimate};
 
-/// What a line may cost, in tokens. Required parameters are shown whatever they cost.
+/// What a line may cost, in tokens. Required parameters are shown beyond that, up to [`REQUIRED`].
 pub const LINE: usize = 44;
+/// What the required parameters of a line may cost, in tokens.
+const REQUIRED: usize = 400;
 /// A purpose is cut here, in characters.
 const PURPOSE: usize = 90;
 /// How many bytes of a description are searched for its first sentence.
@@ -60,14 +62,16 @@ impl Signature {
         let head = format!("{}(", self.name);
         let tail = if self.purpose.is_empty() { ")".to_owned() } else { format!(") - {}", self.purpose) };
         let mut room = budget.saturating_sub(estimate(&head) + estimate(&tail));
+        let mut room_for_required = room.max(REQUIRED);
         let mut shown = Vec::new();
         for parameter in &self.parameters {
             let text = parameter.to_string();
             let cost = estimate(&text) + 1;
-            if !parameter.needed && cost > room {
+            if cost > if parameter.needed { room_for_required } else { room } {
                 break; // a later one may fit, but the order says what matters
             }
             room = room.saturating_sub(cost);
+            room_for_required = room_for_required.saturating_sub(cost);
             shown.push(text);
         }
         let hidden = self.parameters.len() + self.more - shown.len();

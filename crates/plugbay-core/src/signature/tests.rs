@@ -61,6 +61,17 @@ fn needed_parameters_come_first_and_are_always_shown() {
 }
 
 #[test]
+fn very_many_required_parameters_are_counted() {
+    let names: Vec<String> = (0..90).map(|n| format!("{n}_{}", "name".repeat(40))).collect();
+    let members: Vec<String> = names.iter().map(|name| format!(r#""{name}":{{}}"#)).collect();
+    let schema =
+        format!(r#"{{"properties":{{{}}},"required":{}}}"#, members.join(","), serde_json::json!(names));
+    let definition = format!(r#"{{"name":"t","inputSchema":{schema}}}"#);
+    let text = Signature::of("s__t", &Tool::parse(definition.into()).unwrap()).line(LINE);
+    assert!(estimate(&text) < REQUIRED + LINE && text.contains(", +"), "{text}");
+}
+
+#[test]
 fn odd_tools_have_signatures_too() {
     for (definition, expected) in [
         (r#"{"name":"t"}"#, "t()"),

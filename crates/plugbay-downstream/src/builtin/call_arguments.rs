@@ -47,11 +47,18 @@ impl<'a> Arguments<'a> {
 
     /// The error for a key without a text. `what` says what the text should be.
     pub(super) fn missing(&self, key: &str, what: &str) -> String {
-        match self.raw(key) {
-            Some(value) if !value.starts_with(b"\"") && value != b"null" => {
-                format!("{key:?} must be a text: {what}")
+        self.wrong_text(key, what).unwrap_or_else(|| format!("{key:?} is missing: {what}"))
+    }
+
+    /// The error for a key whose value is no text; `None` if it is one, or there is no value.
+    pub(super) fn wrong_text(&self, key: &str, what: &str) -> Option<String> {
+        match self.raw(key)? {
+            b"null" => None,
+            value if !value.starts_with(b"\"") => Some(format!("{key:?} must be a text: {what}")),
+            value if string_value(value).is_none() => {
+                Some(format!("{key:?} has half of a surrogate pair, which is no character: {what}"))
             }
-            _ => format!("{key:?} is missing: {what}"),
+            _ => None,
         }
     }
 
@@ -89,11 +96,31 @@ impl<'a> Arguments<'a> {
     }
 
     pub(super) fn whole(&self, key: &str) -> Option<usize> {
-        std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"').parse().ok()
+        let number = std::str::from_utf8(self.raw(key)?).ok()?.trim_matches('"');
+        number.strip_suffix(".0").unwrap_or(number).parse().ok()
+    }
+
+    /// The same for a number that may be left out; an error if the value is no whole number.
+    pub(super) fn optional_whole(&self, key: &str) -> Result<Option<usize>, String> {
+        match self.raw(key) {
+            None | Some(b"null") => Ok(None),
+            Some(_) => {
+                self.whole(key).map(Some).ok_or_else(|| format!("{key:?} must be a whole number above 0"))
+            }
+        }
     }
 
     pub(super) fn is_true(&self, key: &str) -> bool {
         self.raw(key).is_some_and(|value| matches!(value, b"true" | b"\"true\"" | b"\"full\""))
+    }
+
+    /// The same for a flag that may be left out; an error if the value is no flag.
+    pub(super) fn optional_flag(&self, key: &str) -> Result<bool, String> {
+        match self.raw(key) {
+            None | Some(b"null" | b"false" | b"\"false\"" | b"\"brief\"") => Ok(false),
+            Some(_) if self.is_true(key) => Ok(true),
+            Some(_) => Err(format!("{key:?} must be true or false")),
+        }
     }
 
     /// The texts at a key: one, or a list of them.

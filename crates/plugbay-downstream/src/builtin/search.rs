@@ -29,15 +29,18 @@ pub(super) fn serve(context: RequestContext<'_>) {
     let arguments = Arguments::of(context.request);
     let snapshot = session.snapshot();
     let text = |key, limit| arguments.text_within(key, limit).map_err(|too_long| too_long.to_string());
-    let server = text("server", size_limit::NAME);
+    let server = match arguments.wrong_text("server", "the name of a server") {
+        Some(wrong) => Err(wrong),
+        None => text("server", size_limit::NAME),
+    };
     let server =
         server.and_then(|server| server.map(|server| resolve_server(&server, &snapshot)).transpose());
-    let (server, query) = match (server, text("query", size_limit::QUERY)) {
-        (Ok(server), Ok(query)) => (server, query),
-        (Err(reply), _) | (_, Err(reply)) => return context.text(&Err(reply)),
+    let read =
+        || Ok((server?, text("query", size_limit::QUERY)?, how_many(&arguments)?, detail(&arguments)?));
+    let (server, query, limit, detail) = match read() {
+        Ok(read) => read,
+        Err(reply) => return context.text(&Err(reply)),
     };
-    let limit = arguments.whole("limit").map(|limit| limit.clamp(1, MOST_HITS));
-    let detail = if arguments.is_true("detail") { Detail::Full } else { Detail::Brief };
     let query = match (query, server.clone()) {
         (Some(query), _) => query,
         (None, Some(server)) => {
@@ -57,6 +60,18 @@ pub(super) fn serve(context: RequestContext<'_>) {
         owner: None,
     };
     context.when_searchable(&searched, |context| search.begin(context));
+}
+
+/// How many tools the reply shows at most.
+fn how_many(arguments: &Arguments<'_>) -> Result<Option<usize>, String> {
+    match arguments.optional_whole("limit")? {
+        Some(0) => Err("\"limit\" must be a whole number above 0".to_owned()),
+        limit => Ok(limit.map(|limit| limit.min(MOST_HITS))),
+    }
+}
+
+fn detail(arguments: &Arguments<'_>) -> Result<Detail, String> {
+    Ok(if arguments.optional_flag("detail")? { Detail::Full } else { Detail::Brief })
 }
 
 /// The server of this name, if it has listed its tools.

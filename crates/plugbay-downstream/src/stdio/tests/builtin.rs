@@ -76,6 +76,30 @@ async fn search_mode_lists_three_builtin_tools() {
     assert!(missing.contains("query") && failed, "{missing}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn search_tools_rejects_arguments_of_a_wrong_type() {
+    let mut harness = harness().await;
+    for (key, value, wanted) in [
+        ("server", json!(["s"]), "\"server\" must be a text: the name of a server"),
+        ("query", json!(["paint"]), "\"query\" must be a text: say what the tool should do"),
+        ("limit", json!(-1), "\"limit\" must be a whole number above 0"),
+        ("limit", json!(0), "\"limit\" must be a whole number above 0"),
+        ("limit", json!(2.5), "\"limit\" must be a whole number above 0"),
+        ("detail", json!("x"), "\"detail\" must be true or false"),
+    ] {
+        let mut arguments = json!({ "query": "paint a landscape" });
+        arguments[key] = value;
+        let reply = said(&mut harness, "search_tools", arguments).await;
+        assert_eq!(reply, (wanted.to_owned(), true));
+    }
+    for (key, value) in [("server", json!(null)), ("limit", json!("2")), ("limit", json!(2.0))] {
+        let mut arguments = json!({ "query": "paint a landscape" });
+        arguments[key] = value;
+        let (found, failed) = said(&mut harness, "search_tools", arguments).await;
+        assert!(found.contains("s__draw") && !failed, "{found}");
+    }
+}
+
 /// A server that is slow to start delays only calls of unknown tools.
 #[tokio::test(start_paused = true)]
 async fn execute_tool_of_a_known_tool_does_not_wait_for_other_servers() {
