@@ -80,7 +80,8 @@ impl Sandbox {
         for server in servers {
             entries.insert(server.name.clone(), server.entry()?);
         }
-        let mut config = json!({ "mcpServers": entries });
+        // Results stay whole, also through `execute_tool`: every route carries the same bytes.
+        let mut config = json!({ "mcpServers": entries, "defaults": { "results": { "threshold": false } } });
         if let Some(mode) = mode {
             config["mode"] = Value::from(mode);
         }

@@ -25,7 +25,7 @@ use crate::{
     wire::{Draft, Head, Span},
 };
 
-/// The number of a call on its whole way: in the session, in the server's task, and on the wire
+/// The number of a call on its whole way: in the session, in the server's actor, and on the wire
 /// to the server, as request id and as progress token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);

@@ -9,7 +9,8 @@ use crate::{
     wire::{Members, Span},
 };
 
-/// How many extensions are kept, and the longest value, in bytes: others decide how many they declare.
+/// How many extensions are kept, and how many bytes one may have together with its name: others decide how
+/// many they declare.
 const LIMIT: usize = 32;
 const LONGEST: usize = 4096;
 

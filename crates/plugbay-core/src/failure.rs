@@ -27,7 +27,7 @@ pub struct Failure {
 pub enum Cause {
     #[default]
     Other,
-    /// The server did not answer within its start time-out.
+    /// The server did not answer within its start timeout.
     OutOfTime,
     /// Nothing answers at its address.
     Unreachable,

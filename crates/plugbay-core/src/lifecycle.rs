@@ -95,7 +95,7 @@ impl Lifecycle {
     }
 
     /// Somebody wants to use the server. The first failure after good service is forgiven at once;
-    /// later ones make callers wait for the next retry.
+    /// after later ones, calls are rejected until the next retry.
     pub fn wanted(&mut self, now: Instant) -> Admission {
         match &self.state {
             State::Ready { .. } => {

@@ -46,8 +46,8 @@ const FEW_NAMES: usize = 8;
 const DESCRIPTIONS: usize = 4 << 20;
 
 pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
-    // Activation and status also concern servers that are still warming up.
-    let for_servers = matches!(
+    // Activation and status also concern servers that are still warming up, and results are stored here.
+    let needs_no_list = matches!(
         tool,
         BuiltinTool::Activate
             | BuiltinTool::Deactivate
@@ -56,7 +56,7 @@ pub(crate) fn serve(context: RequestContext<'_>, tool: BuiltinTool) {
             | BuiltinTool::Refresh
             | BuiltinTool::ReadResult
     );
-    if context.snapshot().settled || for_servers || names_known_tools(context, tool) {
+    if context.snapshot().settled || needs_no_list || names_known_tools(context, tool) {
         return serve_now(context, tool);
     }
     // The next server to list its tools may bring the wanted one.
@@ -347,9 +347,9 @@ fn unknown(session: &Session, snapshot: &Snapshot, name: &str) -> String {
         nearest = hits.into_iter().map(|(found, _)| found).collect();
     }
     let switched = snapshot.listing.is_switchable() && !snapshot.listing.is_searchable();
-    let tool_index = if switched { BuiltinTool::Activate } else { BuiltinTool::Search };
+    let finder = if switched { BuiltinTool::Activate } else { BuiltinTool::Search };
     let nearest: Vec<_> = nearest.into_iter().map(|found| shown(snapshot, found)).collect();
-    reply::unknown(name, &nearest, tool_index.name())
+    reply::unknown(name, &nearest, finder.name())
 }
 
 fn shown<'a>(snapshot: &Snapshot, found: &'a Found) -> reply::Found<'a> {

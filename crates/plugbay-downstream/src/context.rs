@@ -102,7 +102,7 @@ impl<'a> RequestContext<'a> {
         });
     }
 
-    /// Continues when every server has listed its tools or failed.
+    /// Continues when every server has listed its tools or failed, or the wait for it is over.
     pub(crate) fn when_settled(self, then: impl FnOnce(RequestContext<'_>) + Send + 'static) {
         let gateway = self.gateway().clone();
         self.later(async move { gateway.settled().await }, |context, ()| then(context));

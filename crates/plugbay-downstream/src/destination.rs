@@ -79,7 +79,8 @@ impl Route {
         Self { server: place.server, subject, role: Role::None, inner: None }
     }
 
-    /// The same for the URI of a skill. If the host's URI has the server's name in it, so has the answer.
+    /// The same for the URI of a skill. If the host's URI contains the server's name, the URIs in
+    /// the answer get it too.
     pub(crate) fn to_skill(place: Place, span: Span, uri: &str) -> Self {
         let role = server_part(uri).map_or(Role::None, |start| Role::Mapped(start.to_owned().into()));
         Self { role, ..Self::to(place, span) }

@@ -76,7 +76,7 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
     if method == b"server/discover" && prefers_legacy(session, request) {
         return Err(Refusal::UnknownMethod);
     }
-    let era = opened_era(session, request, method)?;
+    let era = open_in_era(session, request, method)?;
     let context = RequestContext { session, sink, request, era };
     match (method, era) {
         (b"tools/list", _) => list(context, ItemKind::Tool),
@@ -111,11 +111,11 @@ pub(crate) fn serve(session: &Arc<Session>, sink: &Arc<Outbox>, request: &Reques
 fn prefers_legacy(session: &Session, request: &Request) -> bool {
     let info = ClientInfo::of(request, Era::Modern);
     let era = session.snapshot().layout.hosts.of(info.client()).era;
-    session.has_stream() && !session.is_modern() && era == Some(Era::Legacy)
+    session.is_always_connected() && !session.is_modern() && era == Some(Era::Legacy)
 }
 
-/// The era of a request. A modern request must have its protocol version and capabilities in `_meta`.
-fn opened_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era, Refusal> {
+/// Determines the era of a request, and opens the session if this is its first modern one. A modern request must have its protocol version and capabilities in `_meta`.
+fn open_in_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era, Refusal> {
     let meta = &request.meta;
     let Some(version) = &meta.version else {
         // These methods are modern, and a modern request must have its `_meta`.
@@ -173,7 +173,7 @@ fn list(context: RequestContext<'_>, item_kind: ItemKind) {
     if request.cursor.as_ref().is_some_and(|span| request.raw(span) != b"null") {
         return context.refuse(&Refusal::InvalidParams("unknown cursor: the list has one page".to_owned()));
     }
-    if item_kind == ItemKind::Tool && era == Era::Legacy && !session.has_stream() {
+    if item_kind == ItemKind::Tool && era == Era::Legacy && !session.is_always_connected() {
         session.host_view().note_first_list();
     }
     if let Some(declared) = awaited_lists(session) {
@@ -380,7 +380,7 @@ fn listen(context: RequestContext<'_>) -> Result<(), Refusal> {
     items.extend(tasks);
     let snapshot = session.snapshot();
     for item in &items {
-        pass(session, request, Era::Modern, &Route::to_server(&item.server), &snapshot)?;
+        admit(session, request, Era::Modern, &Route::to_server(&item.server), &snapshot)?;
     }
     session.subscribe(id, wanted, items, Arc::clone(sink))
 }
@@ -421,14 +421,14 @@ fn subscribe(context: RequestContext<'_>) -> Result<(), Refusal> {
         return Err(Refusal::InvalidParams(what));
     }
     let route = Route::to(place.clone(), span.clone());
-    pass(session, request, Era::Legacy, &route, &snapshot)?;
+    admit(session, request, Era::Legacy, &route, &snapshot)?;
     session.subscribe_item(ItemSubscription::new(place, request.raw(&span), None))?;
     context.result(json!({}));
     Ok(())
 }
 
-/// Counts and observes a message to a server that has no entry in the table of calls.
-fn pass(
+/// Counts and observes a message that goes to a server without an entry in the table of calls.
+fn admit(
     session: &Session,
     request: &Request,
     era: Era,
@@ -482,7 +482,7 @@ fn forward_notification(session: &Session, notification: &Notification) {
     let era = if session.is_modern() { Era::Modern } else { Era::Legacy };
     if request.faults.ambiguous.is_none()
         && let Ok(Destination::Server(route)) = route::unknown_method(&request, &snapshot, era, session)
-        && pass(session, &request, era, &route, &snapshot).is_ok()
+        && admit(session, &request, era, &route, &snapshot).is_ok()
     {
         let edits = route.subject.iter().map(|(span, name)| (span.clone(), &name[..])).collect::<Vec<_>>();
         let notification = Frame::edited(&notification.message, &edits).into_bytes();

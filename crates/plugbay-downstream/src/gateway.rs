@@ -133,7 +133,7 @@ impl Gateway {
         self.snapshots.borrow().layout.settings
     }
 
-    /// Waits until every server has listed its tools or failed. The catalog guarantees that this happens.
+    /// Waits until every server has listed its tools or failed. The publisher ends the wait for the others.
     pub(crate) async fn settled(&self) {
         let _ = self.snapshots.clone().wait_for(|snapshot| snapshot.settled).await;
     }

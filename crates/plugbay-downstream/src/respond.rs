@@ -166,8 +166,8 @@ pub(crate) fn skills(id: &[u8], era: Era, page: &SkillPage, unlisted: &BTreeMap<
     write::result(id, &body).into()
 }
 
-/// A result by plugbay of a kind that modern hosts may cache, though not this one; `members` is raw JSON
-/// without braces.
+/// A result by plugbay of a kind that modern hosts may cache; its `ttlMs` of 0 asks them not to keep this one.
+/// `members` is raw JSON without braces.
 pub(crate) fn cacheable(id: &[u8], era: Era, members: &str) -> Frame {
     let rest = match era {
         Era::Legacy => String::new(),

@@ -59,7 +59,7 @@ use crate::{
     warmth::Warmth,
 };
 
-/// The folders and the program that the gateway works with.
+/// The folders, programs, logs and stores that the gateway works with.
 #[derive(Debug, Clone)]
 pub struct Environment {
     pub cache_folder: Option<PathBuf>,
@@ -475,7 +475,7 @@ fn views(sessions: Arc<Sessions>) -> SessionViews {
     Arc::new(move |key| sessions.enter(key))
 }
 
-/// Makes the starter of this process's servers.
+/// Makes the instances of this process's servers; none runs yet.
 pub fn instances(environment: &Environment) -> Arc<Instances> {
     let guard = Guard::new(environment.program.clone(), vec![GUARD_COMMAND.to_owned()]);
     let launcher = launcher(guard, environment.logs.clone().map(LogFiles::sinks));

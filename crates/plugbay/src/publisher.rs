@@ -87,7 +87,7 @@ pub struct Publisher {
     catalog: Arc<Catalog>,
     config: CatalogConfig,
     cache: Cache,
-    /// Servers that a first list need not wait for: cached, listed, or failed.
+    /// Servers that a first list need not wait for: cached, listed, failed, or awaited for long enough.
     known: BTreeSet<ServerName>,
     confirmations: Confirmations,
     /// The lists of servers for each kind of hosts.

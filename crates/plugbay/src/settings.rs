@@ -411,7 +411,7 @@ pub struct HttpFlags {
 pub struct Http {
     pub address: Address,
     pub access: Access,
-    /// Follows the store of named tokens, if there is one.
+    /// Follows the store of named tokens, if its path is known. The file need not exist yet.
     pub follow: Option<Follow>,
     pub authorization: CallerAuthorization,
 }

@@ -254,7 +254,7 @@ async fn a_site_that_does_not_answer_ends_the_login_in_time() {
         while !site.paths().iter().any(|asked| asked == path) {
             sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::pause(); // the time-out is next
+        tokio::time::pause(); // the timeout is next
         let error = begun.await.unwrap().unwrap_err();
         tokio::time::resume();
         assert!(error.to_string().contains("did not answer"), "{path}: {error}");

@@ -130,11 +130,11 @@ pub fn nothing(query: &str, servers: &[&str]) -> String {
     )
 }
 
-/// The reply to a call of a tool that does not exist.
-pub fn unknown(wanted: &str, nearest: &[Found<'_>], tool_index: &str) -> String {
+/// The reply to a call of a tool that does not exist; `finder` is the tool that finds others.
+pub fn unknown(wanted: &str, nearest: &[Found<'_>], finder: &str) -> String {
     let mut reply = format!("There is no tool {wanted:?}.");
     let _ = match nearest {
-        [] => write!(reply, " Use {tool_index} to find one."),
+        [] => write!(reply, " Use {finder} to find one."),
         _ => write!(reply, " Nearest:"),
     };
     for signature in signatures(nearest) {

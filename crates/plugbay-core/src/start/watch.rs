@@ -1,13 +1,13 @@
 //! How long a server may take to start: its own progress counts, not the clock alone.
 //!
-//! A server is slow when its start time-out has passed. It is given up when it did nothing for that long, or at the
+//! A server is slow when its start timeout has passed. It is given up when it did nothing for that long, or at the
 //! hard end.
 
 use std::time::{Duration, Instant};
 
 use crate::pending::GAP;
 
-/// A start ends after this many start time-outs at the latest,
+/// A start ends after this many start timeouts at the latest,
 const HARD_END: u32 = 10;
 /// but not before this.
 const LEAST_HARD_END: Duration = Duration::from_secs(300);
@@ -15,7 +15,7 @@ const LEAST_HARD_END: Duration = Duration::from_secs(300);
 const LEAST_USE: u32 = 1;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A start that does nothing for this many looks needs no slot: it costs the others nothing.
+/// A start that does nothing for this many looks needs no turn: it costs the others nothing.
 const IDLE_LOOKS: u32 = 2;
 
 /// An observation of a server that starts.
@@ -32,7 +32,7 @@ pub struct Look {
 pub enum Verdict {
     Wait,
     /// Let another server start: this one does not need the processor.
-    FreeSlot,
+    FreeTurn,
     /// Its time is over, but it still works: report it once, and let another server start.
     Slow,
     GiveUp(GiveUp),
@@ -40,7 +40,7 @@ pub enum Verdict {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GiveUp {
-    /// It ran and did nothing for its whole start time-out, on a machine with processors to spare.
+    /// It ran and did nothing for its whole start timeout, on a machine with processors to spare.
     Idle,
     /// It did something until the hard end.
     TooLong,
@@ -57,7 +57,7 @@ pub struct StartWatch {
     /// When it last made progress, or could not because of others.
     last_progress: Instant,
     cpu: Duration,
-    holds_slot: bool,
+    holds_turn: bool,
     is_slow: bool,
 }
 
@@ -70,7 +70,7 @@ impl StartWatch {
             last_use: now,
             last_progress: now,
             cpu: Duration::ZERO,
-            holds_slot: true,
+            holds_turn: true,
             is_slow: false,
         }
     }
@@ -96,12 +96,12 @@ impl StartWatch {
         }
         if took < self.start {
             let idle = now.saturating_duration_since(self.last_use) >= self.pause() * IDLE_LOOKS;
-            return if idle && self.frees_slot() { Verdict::FreeSlot } else { Verdict::Wait };
+            return if idle && self.frees_turn() { Verdict::FreeTurn } else { Verdict::Wait };
         }
         if now.saturating_duration_since(self.last_progress) >= self.start {
             return Verdict::GiveUp(GiveUp::Idle);
         }
-        self.holds_slot = false;
+        self.holds_turn = false;
         if std::mem::replace(&mut self.is_slow, true) { Verdict::Wait } else { Verdict::Slow }
     }
 
@@ -133,8 +133,8 @@ impl StartWatch {
         }
     }
 
-    fn frees_slot(&mut self) -> bool {
-        std::mem::replace(&mut self.holds_slot, false)
+    fn frees_turn(&mut self) -> bool {
+        std::mem::replace(&mut self.holds_turn, false)
     }
 
     fn pause(&self) -> Duration {
@@ -182,16 +182,16 @@ mod tests {
     #[test]
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     fn a_start_is_given_up_for_its_own_idleness_and_not_for_a_busy_machine() {
-        use Verdict::{FreeSlot, Slow};
+        use Verdict::{FreeTurn, Slow};
         let idle = Verdict::GiveUp(GiveUp::Idle);
         let too_long = Verdict::GiveUp(GiveUp::TooLong);
-        assert_eq!(verdicts(|_| used(0.0)), [(6, FreeSlot), (30, idle)], "never did anything");
-        assert_eq!(verdicts(|at| used(at.min(3) as f64)), [(9, FreeSlot), (30, Slow), (33, idle)]);
+        assert_eq!(verdicts(|_| used(0.0)), [(6, FreeTurn), (30, idle)], "never did anything");
+        assert_eq!(verdicts(|at| used(at.min(3) as f64)), [(9, FreeTurn), (30, Slow), (33, idle)]);
         assert_eq!(verdicts(|at| used(at as f64)), [(30, Slow), (300, too_long)], "burns for ever");
         assert_eq!(verdicts(|at| used(at as f64 / 100.0)), [(30, Slow), (300, too_long)], "one percent");
-        assert_eq!(verdicts(|at| used(at as f64 / 200.0)), [(6, FreeSlot), (30, idle)], "half a percent");
+        assert_eq!(verdicts(|at| used(at as f64 / 200.0)), [(6, FreeTurn), (30, idle)], "half a percent");
         let waits = |at: u64| Look { saturated: at <= 60, ..used(0.0) };
-        assert_eq!(verdicts(waits), [(6, FreeSlot), (30, Slow), (90, idle)], "others have the processors");
+        assert_eq!(verdicts(waits), [(6, FreeTurn), (30, Slow), (90, idle)], "others have the processors");
         let unknown = |_| Look { cpu: None, saturated: false };
         assert_eq!(verdicts(unknown), [(30, Slow), (60, idle)], "no system call tells");
     }
@@ -202,7 +202,7 @@ mod tests {
         let mut watch = StartWatch::new(START, begun);
         watch.progressed(begun + 20 * SECOND);
         let seen = verdicts_of(watch, begun, |_| used(0.0));
-        assert_eq!(seen, [(6, Verdict::FreeSlot), (30, Verdict::Slow), (51, Verdict::GiveUp(GiveUp::Idle))]);
+        assert_eq!(seen, [(6, Verdict::FreeTurn), (30, Verdict::Slow), (51, Verdict::GiveUp(GiveUp::Idle))]);
     }
 
     #[test]

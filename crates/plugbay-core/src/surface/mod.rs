@@ -76,7 +76,8 @@ pub struct Snapshot {
     pub tool_index: Arc<ToolIndex>,
     /// The listing of the host that this was made for.
     pub listing: Arc<Listing>,
-    /// Every server has listed its items or failed, now or in an earlier run: nothing is gained by waiting.
+    /// Every server has listed its items or failed, now or in an earlier run, or the time to wait for it is
+    /// over: nothing is gained by waiting.
     pub settled: bool,
     listings: Arc<Listings>,
     names_by_rules: Arc<NamesByRules>,

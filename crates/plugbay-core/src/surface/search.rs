@@ -30,9 +30,9 @@ const FEW: usize = 200;
 const SHORT: usize = 512 << 10;
 /// With more tools, or more bytes of definitions, an answer about them may take longer than a moment.
 const MANY: usize = 5_000;
+const LONG: usize = 8 << 20;
 /// How many remembered tools are kept with their numbers; then all are forgotten and looked up again.
 const MOST_PLACES: usize = 1_024;
-const LONG: usize = 8 << 20;
 
 /// Finds tools in one snapshot, under the names of one host.
 #[derive(Debug)]

@@ -88,7 +88,8 @@ impl Names {
         self.iter().filter(named).collect()
     }
 
-    /// The tools that an own name could mean, if one of them is another server's: then it means none of them.
+    /// The tools that an own name could mean, if a server other than the owners has such a tool, or the name
+    /// reads like another server's: then it means none of them.
     pub fn disputed<'a>(&'a self, name: &str, owners: &[&'a Found]) -> Option<Vec<&'a Found>> {
         if owners.is_empty() {
             return None;

@@ -42,10 +42,10 @@ pub const HOST_PATIENCE: Duration = Duration::from_secs(600);
 const GATHERING: Duration = Duration::from_millis(10);
 /// How many calls may wait for modern hosts that are away.
 const MAX_AWAY: usize = 1024;
-/// How many agent runs may.
+/// How many paused runs may wait for modern hosts.
 const MAX_RUNS: usize = 256;
 
-/// All calls by the ticket of their first request. `H` is where the host waits, `R` an agent run.
+/// All calls by the ticket of their first request. `H` is where the host waits, `R` a run.
 #[derive(Debug)]
 pub struct CallTable<H, R> {
     entries: FxHashMap<Ticket, Entry<H, R>>,
@@ -53,7 +53,7 @@ pub struct CallTable<H, R> {
     sent_again: FxHashMap<Ticket, Ticket>,
     /// When something is due; an entry that has moved on since is passed over.
     deadlines: BTreeSet<(Instant, Ticket)>,
-    /// The number of calls that wait for a modern host, and of paused agent runs.
+    /// The number of calls that wait for a modern host, and of paused runs.
     away: usize,
     runs: usize,
 }
@@ -61,7 +61,7 @@ pub struct CallTable<H, R> {
 #[derive(Debug)]
 enum Entry<H, R> {
     Call(Box<Call<H>>),
-    /// An agent run that waits for its modern host to come back.
+    /// A run that waits for its modern host to come back.
     PausedRun {
         run: R,
         until: Instant,
@@ -209,7 +209,7 @@ impl<H, R> CallTable<H, R> {
         self.count_requests(ticket, before);
     }
 
-    // --- what agent runs do
+    // --- what runs do
 
     pub fn has_room_for_runs(&self) -> bool {
         self.runs < MAX_RUNS

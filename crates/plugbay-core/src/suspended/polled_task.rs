@@ -44,7 +44,7 @@ pub struct PolledTask {
 pub(super) enum Step {
     /// It is for the host.
     Done(Answer),
-    /// The server serves only clients with tasks: repeat the call as one.
+    /// The server serves only clients that accept tasks: repeat the call as such a client.
     RepeatAsTask,
     /// A legacy task has begun: wait for its result.
     Await(NextRequest),

@@ -66,7 +66,7 @@ struct Schedule {
     /// The calls of all tickets that servers have ever seen, and their order.
     seen: Vec<(Ticket, usize)>,
     of_ticket: HashMap<Ticket, usize>,
-    /// Agent runs: how often each has left the table.
+    /// Runs: how often each has left the table.
     runs: Vec<(Ticket, u32)>,
     ends: [u64; 6],
 }

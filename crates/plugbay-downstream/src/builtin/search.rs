@@ -75,8 +75,8 @@ fn detail(arguments: &Arguments<'_>) -> Result<Detail, String> {
 }
 
 /// The server of this name, if it has listed its tools.
-fn resolve_server(request: &str, snapshot: &Snapshot) -> Result<ServerName, String> {
-    let server = server_meant(request, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
+fn resolve_server(wanted: &str, snapshot: &Snapshot) -> Result<ServerName, String> {
+    let server = server_meant(wanted, snapshot).map_err(|unclear| format!("`server`: {unclear}"))?;
     match (snapshot.catalog.get(&server), snapshot.catalog.failure(&server)) {
         (Some(_), _) => Ok(server),
         (None, Some(failure)) => Err(format!("{server} {}", failure.of_server())),

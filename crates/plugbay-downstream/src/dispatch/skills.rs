@@ -23,7 +23,7 @@ use crate::{
 /// How long servers may take to answer whether they have a skill that is in no list.
 const SEARCH: Duration = Duration::from_secs(5);
 
-/// `skills/list`. Waits until every server has listed or failed, which the catalog guarantees.
+/// `skills/list`. Waits until every server has listed or failed, or the wait for it is over.
 pub(super) fn list(context: RequestContext<'_>) {
     if context.snapshot().settled {
         return answer_list(context);

@@ -174,7 +174,8 @@ impl Access {
         self
     }
 
-    /// The caller of a request, by its token. Needed on every route except the health probes.
+    /// The caller of a request, by its token. Checked on every route except the health probes, the server card
+    /// and the authorization metadata.
     pub(super) async fn check_token(&self, headers: &HeaderMap) -> Result<Identity, Rejection> {
         if !self.callers.is_guarded() {
             return Ok(self.caller(Owner::default()));

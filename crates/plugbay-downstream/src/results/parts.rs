@@ -95,7 +95,8 @@ pub(crate) fn shape_of(value: &[u8]) -> String {
     Shape::of(value).map(|shape| shape.to_string()).unwrap_or_default()
 }
 
-/// The result with this text as its content; all other members stay.
+/// The result with this text in place of `content` and `structuredContent`, and `isError` set to `failed`. All
+/// other members stay.
 pub(crate) fn with_text(result: &[u8], text: &str, failed: bool) -> Vec<u8> {
     let content = json!([{ "type": "text", "text": text }]);
     let mut replaced = format!(r#"{{"content":{content},"isError":{failed}"#).into_bytes();

@@ -276,7 +276,7 @@ impl Session {
     }
 
     /// Whether notifications can reach the host at any time.
-    pub(crate) fn has_stream(&self) -> bool {
+    pub(crate) fn is_always_connected(&self) -> bool {
         matches!(self.kind, SessionKind::OnlyHost | SessionKind::Window)
     }
 
@@ -326,7 +326,7 @@ impl Session {
     pub(crate) fn initialized(&self) {
         let mut state = self.lock();
         state.initialized = true;
-        state.listener = self.has_stream().then(|| self.host_view.listen());
+        state.listener = self.is_always_connected().then(|| self.host_view.listen());
         if state.listens() && state.level.is_none_or(|level| level <= Level::Warning) {
             self.outbox.set_notice(Some(respond::dropped));
         }

@@ -237,7 +237,7 @@ impl SuspendedCalls {
         self.lock().table.contains(sent)
     }
 
-    // --- from agent runs
+    // --- from runs
 
     /// Whether a modern host can be asked something in the middle of a run.
     pub(crate) fn can_pause(&self) -> Result<(), ServerRequestError> {

@@ -173,7 +173,7 @@ impl Bridge {
         if dies {
             state.died();
         }
-        // Set if a message could no longer be sent before the daemon was stopped.
+        // Also if a message could no longer be sent before the daemon was stopped.
         let reopens = dies || (state.phase == Phase::Stopped && state.table.needs_connection());
         if reopens {
             state.phase = Phase::Open;

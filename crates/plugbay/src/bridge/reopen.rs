@@ -15,11 +15,11 @@ use crate::{
     settings,
 };
 
-/// If this many daemons die within this time, the host is served without one.
+/// If more than this many daemons die within this time, the host is served without one.
 const DEATHS: usize = 6;
 const WITHIN: Duration = Duration::from_secs(5);
-/// First time that the host is served in this process before the daemon is tried again, unless the user sets
-/// it.
+/// How long the host is served in this process the first time, before the daemon is tried again, unless the
+/// user sets it.
 const ALONE: Duration = Duration::from_secs(30);
 /// How many times that time is doubled at most.
 const DOUBLINGS: u32 = 6;

@@ -103,7 +103,7 @@ impl Editable {
         Ok(Self { file: file.into(), layer, text: document.source.text, bytes, approval })
     }
 
-    /// Whether plugbay uses the file as it is, because a project's file must be approved.
+    /// Whether plugbay uses the file as it is: a project's file that exists must be approved.
     pub fn is_used(&self) -> bool {
         self.layer != Layer::Project || self.bytes.is_none() || self.approval == Approval::Given
     }

@@ -43,8 +43,8 @@ pub fn is_same(one: &Entry, other: &Entry) -> bool {
     may_be_same && relation(one, other) == Relation::Same
 }
 
-/// The program and its arguments, or the URL; and its environment. Differences in spelling without a meaning
-/// are removed.
+/// The program and its arguments, or the URL; and beside it the variables and the folder, or the headers and
+/// the login. Differences in spelling without a meaning are removed.
 fn parts(launch: &Launch) -> (Vec<String>, BTreeMap<String, String>) {
     match launch {
         Launch::Process { command, args, env, cwd } => {

@@ -52,7 +52,8 @@ pub(super) fn markdown(text: &str) -> Vec<Heading> {
     headings
 }
 
-/// Whether headings are those of Markdown: comments of programs begin with `#` too, but look different.
+/// Whether headings are those of Markdown: comments of programs begin with `#` too, but seldom have levels and
+/// blank lines before them.
 pub(super) fn is_markdown(headings: &[Heading]) -> bool {
     let apart = headings.iter().filter(|heading| heading.stands_apart).count();
     headings.len() >= 2

@@ -62,7 +62,7 @@ pub(super) struct SlowCallers {
 }
 
 impl SlowCallers {
-    /// Waits for the caller of a large response, behind which no other host waits.
+    /// Waits for the caller of a large response; used only while no other host waits for an answer.
     fn wait_for(&mut self, caller: &Arc<dyn Caller>, now: Instant) {
         let is_ready = caller.poll_ready(&mut Context::from_waker(Waker::noop())).is_ready();
         let is_same = |slow: &Weak<dyn Caller>| std::ptr::addr_eq(slow.as_ptr(), Arc::as_ptr(caller));

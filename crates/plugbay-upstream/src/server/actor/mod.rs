@@ -158,7 +158,8 @@ impl Actor {
         inbox: mpsc::UnboundedReceiver<Command>,
         status: watch::Sender<Status>,
     ) -> Self {
-        // The instance of a session may never be used again, so it is restarted only for a call.
+        // The instance of a session may never be used again, so it is restarted only for a call. A remote is
+        // tried again in any case: an attempt is only a connection.
         let comes_back = context.slots.is_none() || spec.is_remote();
         let mut patience = Patience { idle: spec.timeouts.idle, comes_back, ..Patience::default() };
         if spec.is_remote() {

@@ -1,4 +1,4 @@
-//! Watches a start from the spawn to the first complete list, and holds its slot.
+//! Watches a start from the spawn to the first complete list, and holds its turn.
 
 use std::{pin::pin, sync::Arc, time::Instant};
 
@@ -11,12 +11,12 @@ use crate::{
     starts::{Starts, Turn, Vitals},
 };
 
-/// A start in progress: its time limits and its slot.
+/// A start in progress: its time limits and its turn.
 pub(super) struct Watch {
     rule: StartWatch,
     vitals: Arc<dyn Vitals>,
     /// Held only while it is needed.
-    slot: Option<Turn>,
+    turn: Option<Turn>,
 }
 
 /// A problem that a look has shown.
@@ -28,11 +28,11 @@ pub(super) enum Concern {
 }
 
 impl Watch {
-    pub(super) fn begin(spec: &ServerSpec, starts: &Starts, slot: Option<Turn>) -> Self {
+    pub(super) fn begin(spec: &ServerSpec, starts: &Starts, turn: Option<Turn>) -> Self {
         let vitals = Arc::clone(&starts.vitals);
         // The first reading: how busy the machine is shows only between two readings.
         vitals.is_saturated();
-        Self { rule: StartWatch::new(spec.timeouts.start, clock::now()), vitals, slot }
+        Self { rule: StartWatch::new(spec.timeouts.start, clock::now()), vitals, turn }
     }
 
     pub(super) fn next_look(&self) -> Instant {
@@ -50,12 +50,12 @@ impl Watch {
         let look = Look { cpu, saturated: self.vitals.is_saturated() };
         match self.rule.look(clock::now(), look) {
             Verdict::Wait => None,
-            Verdict::FreeSlot => {
-                self.slot = None;
+            Verdict::FreeTurn => {
+                self.turn = None;
                 None
             }
             Verdict::Slow => {
-                self.slot = None;
+                self.turn = None;
                 Some(Concern::Slow)
             }
             Verdict::GiveUp(why) => Some(Concern::GiveUp(why)),

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// How many changes are listed at once. Each listing that was used comes back after [`LIST_PAUSE`], so a
-/// server that keeps changing is listed once per pause.
+/// How many changes in a row are listed immediately. One such listing comes back after each [`LIST_PAUSE`],
+/// so a server that keeps changing is listed once per pause.
 const BURST: u32 = 4;
 const LIST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -13,7 +13,7 @@ pub(in crate::server) struct ListSchedule {
     /// When to list again after a change.
     due_at: Option<Instant>,
     has_listed: bool,
-    /// How many changes can still be listed at once.
+    /// How many changes can still be listed immediately.
     left: u32,
     /// When `left` was last counted.
     since: Option<Instant>,

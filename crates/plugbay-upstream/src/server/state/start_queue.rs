@@ -69,7 +69,7 @@ impl StartQueue {
         Some(self.calls.pop_front()?.call)
     }
 
-    /// Removes the calls that have waited too long, with their waiting times.
+    /// Removes the calls that have waited too long, each with its timeout.
     pub(in crate::server) fn expire(&mut self, now: Instant) -> Vec<(Call, Duration)> {
         let is_over = |queued: &Queued| queued.deadline().is_some_and(|deadline| deadline <= now);
         let (over, kept) = self.calls.drain(..).partition::<VecDeque<_>, _>(is_over);
@@ -110,7 +110,7 @@ impl StartQueue {
         }
     }
 
-    /// Restarts the time of all calls that were stopped.
+    /// Restarts the time of all held calls.
     pub(in crate::server) fn release(&mut self, now: Instant) {
         for queued in self.calls.iter_mut().filter(|queued| queued.held) {
             (queued.since, queued.held) = (now, false);

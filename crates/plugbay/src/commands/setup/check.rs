@@ -1,4 +1,4 @@
-//! Checks a configured host: its file has plugbay's entry, and the entry's program answers as a server.
+//! Checks a wired host: its file has plugbay's entry, and the entry's program answers as a server.
 
 use std::collections::BTreeMap;
 

@@ -161,7 +161,7 @@ pub async fn setup(context: &Context, args: &SetupArgs) -> Result<ExitCode, Comm
 }
 
 impl Report {
-    /// The exit code: a failure if a host could not be configured.
+    /// The exit code: a failure if a host could not be wired.
     fn exit_code(&self) -> ExitCode {
         let is_wired = self.problems.is_empty() && !self.hosts.iter().any(HostReport::failed);
         if is_wired { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -371,7 +371,7 @@ pub(super) fn open_journal(context: &Context) -> Result<Journal, CommandError> {
     })
 }
 
-/// Whether the hosts are configured, but the moved servers are no longer in plugbay's configuration.
+/// Whether the hosts are wired, but the moved servers are no longer in plugbay's configuration.
 fn is_lost(context: &Context, plan: &Plan, journal: &Journal) -> Result<bool, CommandError> {
     let file = &plan.configuration.path;
     let folder = journal_folder(context)?;

@@ -1,4 +1,4 @@
-//! Removes servers from plugbay's configuration again, if their hosts could not be configured.
+//! Removes servers from plugbay's configuration again, if their hosts could not be wired.
 
 use plugbay_hosts::{jsonc, read};
 
