@@ -29,7 +29,7 @@ use self::{command::Program, file::HeadersFile, file::Stamp};
 const PAUSE: Duration = Duration::from_secs(5);
 /// How often a waiting caller checks for a change of the file.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A request that was rejected this often is not sent again, whatever the program prints.
+/// A request that was rejected more often than this is not sent again, whatever the program prints.
 const MOST_ATTEMPTS: u32 = 2;
 
 /// Headers from a program or a file, for one server. They are fetched on first use, and kept until the server

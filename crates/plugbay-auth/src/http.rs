@@ -40,7 +40,7 @@ pub enum HttpError {
     TooManyRedirects(Url),
 }
 
-/// A response with its whole body. It may contain tokens, so its debug output shows nothing.
+/// A response with its whole body. It may contain tokens, so it has no `Debug`.
 #[derive(Clone)]
 pub struct Response {
     pub status: u16,
@@ -58,7 +58,7 @@ impl Response {
     }
 }
 
-/// A POST to a token endpoint or a similar one. It contains secrets, so its debug output shows nothing.
+/// A POST to a token endpoint or a similar one. It contains secrets, so it has no `Debug`.
 #[derive(Default)]
 pub struct Post<'a> {
     pub form: Vec<(&'a str, String)>,

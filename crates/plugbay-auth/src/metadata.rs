@@ -107,7 +107,7 @@ fn well_known(base: &Url, paths: impl IntoIterator<Item = String>) -> Vec<Url> {
     urls
 }
 
-/// The URI that identifies an MCP server: without query, fragment, and the slash after a bare host.
+/// The URI that identifies an MCP server: without query, fragment, and a slash at the end.
 pub fn canonical(server: &Url) -> String {
     let mut url = server.clone();
     url.set_query(None);

@@ -257,8 +257,8 @@ impl Shared {
         self.adopt_after(None, logins, stamp);
     }
 
-    /// Makes the logins the state of this process, unless that has changed since this version. New tokens
-    /// make a new generation.
+    /// Makes the logins the state of this process, unless that has changed since this version. If the tokens
+    /// differ, a new generation begins.
     fn adopt_after(&self, version: Option<u64>, logins: Logins, stamp: Option<Stamp>) -> bool {
         let tokens = |logins: &Logins| logins.current().and_then(|login| login.tokens.clone());
         let mut known = self.known();

@@ -17,7 +17,7 @@ const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// Longest lifetime that is accepted, whatever the server says.
+/// Longest lifetime of a token, in seconds; a longer one is cut to it.
 const LONGEST_LIFE: f64 = 10.0 * 366.0 * 24.0 * 3600.0;
 /// Longest token, and longest list of scopes.
 const LONGEST: usize = 64 * 1024;

@@ -289,8 +289,8 @@ impl InputRequired {
     }
 }
 
-/// The URLs that the user must visit before a legacy server is called again, by its error. The modern
-/// protocol has no such error: there a result asks for them.
+/// The elicitations in a legacy server's error: the user must visit their URLs before the server is called
+/// again. The modern protocol has no such error: there a result asks for them.
 pub fn visits_required(bytes: &[u8], head: &Head) -> Option<Vec<Span>> {
     let (Kind::Error { .. }, Some(error)) = (&head.kind, &head.payload) else { return None };
     let code = Members::find(bytes, error, "code")?;

@@ -1,8 +1,8 @@
 //! The hosts that servers can send requests and notifications to, and their capabilities together.
 //!
-//! Registries form a tree: a session's registry is a member of its gateway's, and the gateway's is a member of
-//! the registry of each server that it shares with other gateways. Capabilities are passed up when they grow; hosts are
-//! looked up from above.
+//! Registries form a tree: a session's registry is a member of its gateway's, and the gateway's is a member
+//! of the registry of each server that it shares with other gateways. Capabilities are passed up when they
+//! grow; hosts are looked up from above.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 

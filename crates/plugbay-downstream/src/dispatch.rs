@@ -114,7 +114,8 @@ fn prefers_legacy(session: &Session, request: &Request) -> bool {
     session.is_always_connected() && !session.is_modern() && era == Some(Era::Legacy)
 }
 
-/// Determines the era of a request, and opens the session if this is its first modern one. A modern request must have its protocol version and capabilities in `_meta`.
+/// Determines the era of a request, and opens the session if this is its first modern one. A modern request
+/// must have its protocol version and capabilities in `_meta`.
 fn open_in_era(session: &Session, request: &Request, method: &[u8]) -> Result<Era, Refusal> {
     let meta = &request.meta;
     let Some(version) = &meta.version else {

@@ -41,7 +41,7 @@ pub struct Grant {
     pub limits: CallLimits,
     /// The OAuth client that acts for the caller.
     pub client: Option<Arc<str>>,
-    /// The scopes of its access token, if other scopes may allow more tools.
+    /// The scopes of its access token, if it has one. A token with other scopes may allow more tools.
     pub scopes: Option<HeldScopes>,
 }
 
@@ -96,7 +96,7 @@ impl CurrentAccount {
 pub struct Principal {
     pub(crate) account: CurrentAccount,
     pub(crate) session: SessionMark,
-    /// The session belongs to all requests under one name, so it does not end with a connection.
+    /// Whether the session belongs to all requests under one name, so that it does not end with a connection.
     pub(crate) lasts: bool,
     /// The key of the session in which the gateway was entered.
     pub(crate) key: Option<SessionKey>,

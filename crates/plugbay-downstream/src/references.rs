@@ -61,7 +61,7 @@ pub(crate) async fn replaced(context: RequestContext<'_>) -> Result<Option<Reque
     edited(context, request, values).map(Some)
 }
 
-/// The request with arguments parsed that a model has sent as a string; `None` if it has none.
+/// The request with those arguments parsed that a model has sent as strings; `None` if there are none.
 fn opened(context: RequestContext<'_>) -> Result<Option<Request>, String> {
     let request = context.request;
     let Some(arguments) = &request.arguments else { return Ok(None) };

@@ -210,7 +210,7 @@ impl exchange::Servers for Script {
         false
     }
 
-    /// Reports a server that is down or unknown as up or down again, once the catalog says so.
+    /// Reports that a server is up, or down again, once the catalog says so.
     fn warm(&self, server: &ServerName, warmed: Warmed) {
         let (mut snapshots, server) = (self.snapshots.clone(), server.clone());
         let before = snapshots.borrow().catalog.failure(&server).cloned();

@@ -58,7 +58,7 @@ pub fn folder_of(file: &Path) -> &Path {
     }
 }
 
-/// The target of all links on the path. It need not exist.
+/// The file that `path` leads to if it is a link, or a link to a link. It need not exist.
 pub fn destination(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {

@@ -165,7 +165,8 @@ fn a_draft_of_a_killed_writer_is_removed_and_one_in_use_is_kept() {
     assert!(is_abandoned(&dead) && !is_abandoned(&alive) && !is_abandoned(&other));
     replace(&path("file"), b"new").unwrap();
     assert!(!dead.exists() && alive.exists() && other.exists());
-    // Closing the file would not do: a process that another test is starting may still have it, until its `exec`.
+    // Closing the file would not do: a process that another test is starting may still have it, until its
+    // `exec`.
     writer.unlock().unwrap();
     draft::sweep(root.path());
     assert!(!alive.exists() && other.exists());

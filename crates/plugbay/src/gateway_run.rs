@@ -137,8 +137,8 @@ async fn reloaded(configuration: &impl Configuration) -> Settings {
     settings
 }
 
-/// Catches the signals that end a gateway, starting with this call; the future waits for the first one. A
-/// second SIGTERM or SIGINT then ends the process at once, and the guard ends its servers.
+/// Catches the signals that end a gateway, starting with this call; the future waits for the first one. The
+/// second SIGTERM, or the second SIGINT, then ends the process at once, and the guard ends its servers.
 pub fn stop_signal() -> impl Future<Output = ()> + Send + 'static {
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let mut signals = kinds.map(|kind| signal(kind).ok());

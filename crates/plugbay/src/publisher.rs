@@ -290,7 +290,7 @@ impl Publisher {
         self.publish_unchanged();
     }
 
-    /// Handles a report. Returns whether the server's offer has changed.
+    /// Handles a report. Returns whether hosts may now see other lists of the server.
     fn take_report(&mut self, Report { spec, outcome, dialect, terms, .. }: Report) -> bool {
         let name = spec.name.clone();
         // A server that was removed or replaced may still send a report.

@@ -35,7 +35,7 @@ const LABEL: usize = 24;
 /// A session's file that was not written for this long is removed.
 const FILE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 const SWEEP: Duration = Duration::from_secs(10);
-/// Limit of lasting sessions; above it, the caller with the most loses the one that it has not used longest.
+/// Limit of lasting sessions; above it, the caller with the most loses the one that was unused longest.
 const LIMIT: usize = 4096;
 
 /// Removes the files of sessions that were not written for a month: no session comes back to them.
@@ -324,7 +324,8 @@ impl Entry {
     }
 }
 
-/// If there are too many lasting sessions, removes the one not in use that was unused longest.
+/// If there are too many lasting sessions, removes one that is not in use: of the caller with the most, the
+/// one that was unused longest.
 fn make_room(entries: &mut HashMap<SessionKey, Entry>, new: &SessionKey) -> Option<Entry> {
     if entries.len() < LIMIT || entries.keys().filter(|key| key.lasts()).count() < LIMIT {
         return None;

@@ -48,7 +48,7 @@ pub struct Source {
     origin: Option<Origin>,
     /// The reason why this process serves alone although there should be a daemon.
     no_daemon: Option<NoDaemon>,
-    /// Whether hosts may run elsewhere than the process that started this one: then its environment says
+    /// Whether hosts connect over the network. They did not start this process, so its environment says
     /// nothing about them.
     far_hosts: bool,
 }

@@ -50,8 +50,8 @@ pub fn page(telemetry: &Telemetry) -> Option<MetricsPage> {
     Some(Arc::new(move || metrics.page()))
 }
 
-/// The state of a server for metrics. One of which sessions have their own instances is in use if one of
-/// these runs.
+/// The state of a server for metrics. A server that gives each session an instance of its own is in use if
+/// one of these runs.
 pub fn gauge((name, status): (ServerName, Status), own: &[(ServerName, i32)]) -> ServerGauge {
     let of_sessions = own.iter().filter(|(server, _)| *server == name).map(|(_, pid)| *pid);
     let pids: Vec<i32> = status.pid.into_iter().chain(of_sessions).collect();

@@ -326,7 +326,7 @@ impl Recipe {
     }
 }
 
-/// A word of eight letters that differs from `abcdefgh` by some.
+/// A word of eight letters. Up to three of them differ from `abcdefgh`.
 fn near_word(number: usize) -> String {
     let mut letters = *b"abcdefgh";
     for (letter, place) in [(number, 1), (number / 26, 3), (number / 676, 6)] {
@@ -335,14 +335,14 @@ fn near_word(number: usize) -> String {
     String::from_utf8_lossy(&letters).into_owned()
 }
 
-/// Two letters that a tool has beside words that one was meant to be.
+/// A word of two letters. Each tool with near words has 90 of these, too.
 fn short_word(number: usize) -> String {
     let letter = |number: usize| char::from(b"bcdfghjklmnpqrstvwxz"[number % 20]);
     [letter(number), letter(number / 20)].iter().collect()
 }
 
-/// The tools that the requests use: one with very many properties, many with long names, and many whose words are like
-/// each other.
+/// The tools that the requests use: one with very many properties, many with long names, and many whose words
+/// are like each other.
 pub(super) fn tools() -> String {
     let properties: Map<String, Value> = (0..PROPERTIES)
         .map(|n| (format!("property_{n}"), json!({ "type": "string", "pattern": "^(a+)+$" })))

@@ -103,7 +103,7 @@ impl KeyCache {
         }
     }
 
-    /// Notes the begin of a fetch.
+    /// Notes the start of a fetch.
     pub(super) fn begins(&mut self, reason: Reason, now: Instant) {
         if reason == Reason::UnknownKey {
             self.for_unknown = Some(now);

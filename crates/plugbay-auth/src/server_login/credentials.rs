@@ -19,7 +19,7 @@ use crate::{
     store::Login,
 };
 
-/// A request that is rejected this often fails.
+/// A request that is rejected more often than this fails.
 const MOST_ATTEMPTS: u32 = 3;
 /// How often another process's login is checked for while somebody waits for it.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);

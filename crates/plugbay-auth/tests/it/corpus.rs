@@ -52,7 +52,7 @@ struct Programmed {
     location: Option<String>,
     json: Option<Value>,
     text: Option<String>,
-    /// This text repeated this many times, before the rest.
+    /// Replaces `$REPEAT` in the text: by this text, this many times.
     repeat: Option<(String, usize)>,
     kind: Option<String>,
     #[serde(default)]

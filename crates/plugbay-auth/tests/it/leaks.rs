@@ -32,7 +32,7 @@ impl Three {
         Self { mcp, server, evil, bench }
     }
 
-    /// Sends all requests that the login can save, and some that it cannot.
+    /// Sends requests of two processes, at times at which the token is valid or has expired.
     async fn provoke(&self, login: &ServerLogin) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for login in [login, &self.bench.login()] {

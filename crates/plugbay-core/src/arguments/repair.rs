@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Branches multiply, and lead to themselves; a repair that needs more steps than this, or goes deeper, is
-/// not tried. Each step reads the value anew, so a long one takes several.
+/// given up. Each step reads the value anew, so a long one takes several.
 const STEPS: usize = 1_000;
 const READ: usize = 16 << 10;
 const DEPTH: u32 = 100;

@@ -134,7 +134,7 @@ impl Tools {
         self.0.source.as_ref().is_some_and(|source| source.are_visible())
     }
 
-    /// Whether the search index of these tools of a server is stored: then making it need not read them.
+    /// Whether the search index of these tools of a server is stored: then they need not be read for it.
     pub fn have_index(&self, server: &ServerName) -> bool {
         self.0.source.as_ref().is_some_and(|source| source.have_index(server))
     }

@@ -119,8 +119,8 @@ pub fn one_after_the_other(first: &mut (dyn FnMut() + Send), second: &mut (dyn F
     second();
 }
 
-/// How many tools are indexed as one group, if one server has no more: then a change of one server costs
-/// little, and a search does not have too many segments to read.
+/// About how many tools are indexed as one group; a server with at least as many is a group of its own. So a
+/// change of one server costs little, and a search does not have too many segments to read.
 pub const GROUP: usize = 2048;
 
 /// A remembered word of a query, and a tool that was called after it.

@@ -61,7 +61,8 @@ pub(super) struct Reader<'a> {
     looked_up: usize,
     /// Words of the sentence, except the first, that begin with a capital letter.
     names: Vec<String>,
-    /// Everyday words, phrases and compounds are read in a brief query only: in whole sentences most of them are chance.
+    /// Everyday words, phrases and compounds are read in a brief query only: in whole sentences most of them
+    /// are chance.
     pub(super) is_brief: bool,
     /// The query has so few words that a command or phrase is most of it.
     has_few: bool,

@@ -179,7 +179,7 @@ fn without_dialect(object: &[u8], told: impl Fn(&str, &[u8]) -> String) -> Strin
     format!("{{{}}}", members.map(told).collect::<Vec<_>>().join(","))
 }
 
-/// The description, if details are asked for, as far as it costs about so many tokens. All lines but the first are
+/// The description, if details are asked for, cut to about `room` tokens. All lines but the first are
 /// indented: a line without indent begins a tool or is its schema.
 fn described(tool: &Tool, detail: Detail, room: usize) -> Option<String> {
     let description = tool.description().filter(|_| detail == Detail::Full)?;

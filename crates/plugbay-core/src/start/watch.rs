@@ -1,7 +1,7 @@
 //! How long a server may take to start: its own progress counts, not the clock alone.
 //!
-//! A server is slow when its start timeout has passed. It is given up when it did nothing for that long, or at the
-//! hard end.
+//! A server is slow when its start timeout has passed. It is given up when it did nothing for that long, or
+//! at the hard end.
 
 use std::time::{Duration, Instant};
 

@@ -19,7 +19,7 @@ use crate::{
     tokens::Cost,
 };
 
-/// [`Names`], made when first needed: opening a session reads no tool. Others that need them then wait.
+/// [`Names`], made when first needed: opening a session reads no tool. Others that need them meanwhile wait.
 #[derive(Debug, Default)]
 pub struct LazyNames {
     made: OnceLock<Names>,

@@ -240,8 +240,7 @@ impl Resources {
         let mut list = List::default();
         for (uri, owners) in shown {
             let plain = unmapped(uri).is_none();
-            // By its template, a server that reads any such URI has this one too. A skill's file is its
-            // server's.
+            // Another server may have this URI too, by a template. A skill's file belongs to its server.
             let with_templates = plain && item_kind == ItemKind::Resource && !claims.is_in_skill(uri);
             let alone = owners.len() == 1
                 && plain

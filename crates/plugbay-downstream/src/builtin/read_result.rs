@@ -28,7 +28,7 @@ use crate::{
 /// The default limit of tokens in a reply, and the highest limit that a call may set.
 const BUDGET: usize = 4_000;
 const MOST_BUDGET: usize = 20_000;
-/// Bytes assumed for each token: a reply of that size is not cut by the host's limit of bytes.
+/// Bytes assumed for each token. The budget is lowered by it, so that the host's limit does not cut a reply.
 const BYTES: usize = 5;
 
 /// The schema of the arguments.

@@ -76,8 +76,8 @@ struct Accounts {
     changed: Vec<Arc<Account>>,
 }
 
-/// Accounts whose tokens are no longer valid. The sessions of revoked ones end. Those of expired ones wait
-/// for a fresh access token.
+/// Accounts whose tokens are no longer valid. The sessions of `revoked` ones end, also if a named token has
+/// expired. `expired` ones had an access token, and their sessions wait for a fresh one.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     pub(super) revoked: Vec<Arc<Account>>,

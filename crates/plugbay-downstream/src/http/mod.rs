@@ -106,7 +106,7 @@ impl Shared {
         });
     }
 
-    /// A caller with its share. If it wastes much memory, that is freed.
+    /// A caller with its share. If it holds much memory, plugbay frees what its sessions can spare.
     fn spending(&self, identity: Identity, peer: &Share) -> Caller {
         let holder = if self.access.is_guarded() { Holder::Caller(identity.owner) } else { peer.holder };
         let share = self.shares.of(holder);

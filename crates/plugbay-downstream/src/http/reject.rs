@@ -26,7 +26,7 @@ struct Rejected {
     headers: HeaderMap,
 }
 
-/// A JSON-RPC message, or an error that becomes one or an error of the plain API.
+/// A JSON-RPC message, or a refusal that becomes one, or becomes an error of the plain API.
 enum Answer {
     Written(Frame),
     /// The answer to the request of this raw id.

@@ -58,7 +58,8 @@ impl Shared {
 
     fn enter_lasting(&self, caller: &Caller, kind: Kind, name: &str) -> Gateway {
         let gateway = self.enter_as(caller, &lasting(caller, kind, name));
-        // Any host may use this name. A server must not be restarted for each of them: it would lose its state.
+        // Any host may use this name. A server must not be restarted for each of them, because it would lose
+        // its state.
         if gateway.principal.key.is_some() && gateway.host_registry.add_capabilities(ClientCapabilities::ALL)
         {
             gateway.servers.client_capabilities_grew();

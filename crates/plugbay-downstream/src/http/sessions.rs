@@ -34,7 +34,7 @@ pub(super) const SESSION: &str = "mcp-session-id";
 
 /// A session that is unused for this long ends.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Limit of streams of one host whose answers it has not fetched, or may not have.
+/// Limit of streams of one host whose answers it has not fetched yet, as far as plugbay knows.
 const STREAMS: usize = 64;
 /// Bytes that may be kept for a host that may have lost the end of its answers.
 const KEPT: usize = 1024 * 1024;

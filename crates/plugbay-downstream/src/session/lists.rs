@@ -129,7 +129,8 @@ impl Session {
         let listings = self.host_view.listings();
         let mut guarded = self.lock();
         let State { list_changes, requests, .. } = &mut *guarded;
-        // A new change of a call replaces its previous one. Entries of cancelled calls are removed here.
+        // A new change of a call replaces its previous one, which is over when the new one is. Entries of
+        // cancelled calls are removed here.
         let is_open = |call: Ticket| requests.has_call(call);
         list_changes.retain(|change| change.call != call && is_open(change.call));
         list_changes.push(AwaitedChange { call, done, listings });

@@ -364,7 +364,7 @@ impl Session {
         }
     }
 
-    /// The host cancels a request, which then gets no answer by the protocol.
+    /// Cancels a request, because the host wants it. By the protocol it gets no answer.
     pub(crate) fn cancel(&self, id: &[u8], notification: Draft) {
         self.unsubscribe_items(|watched| watched.subscription.as_deref() == Some(id));
         let mut state = self.lock();

@@ -211,7 +211,7 @@ impl SuspendedCalls {
         self.lock().table.withdrawn(sent, request);
     }
 
-    /// Forwards progress; `false` if no host waits for this call.
+    /// Forwards progress, if the host is there; `false` if the call is not in the table.
     pub(crate) fn progressed(&self, sent: Ticket, notification: &Bytes, token: Span) -> bool {
         let state = self.lock();
         match state.table.host(sent) {

@@ -42,7 +42,6 @@ pub(super) fn remove(text: &str, key: &[String]) -> Result<Option<String>, EditE
 ///
 /// The style of [`insert`] shows this: in a container that it created the entry is on one line, in another
 /// empty container it is not. A container that it put into an empty root stands directly after the brace.
-/// container is not. A container that it put into an empty root stands right behind the brace.
 pub(super) fn remove_own(text: &str, container: &str, name: &str) -> Result<String, EditError> {
     let file = File::parse(text)?;
     let Some(root) = file.root()? else { return Ok(text.to_owned()) };

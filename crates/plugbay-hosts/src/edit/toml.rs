@@ -115,8 +115,8 @@ fn add(text: &str, container: &str, name: &str, members: &Members) -> Result<Str
     Ok(at_end(text, &body))
 }
 
-/// The text with tables at its end, after an empty line. The result ends with a line break only if the text
-/// does, which [`remove_own`] relies on.
+/// The text with tables at its end, after an empty line. The result ends with a line break if the text does
+/// or is empty, and else with none: [`remove_own`] relies on this.
 fn at_end(text: &str, body: &str) -> String {
     let newline = splice::newline(text);
     let body = body.strip_suffix('\n').map_or(body, |body| body.strip_suffix('\r').unwrap_or(body));

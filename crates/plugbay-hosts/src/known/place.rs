@@ -37,7 +37,7 @@ pub struct HostFile {
     pub path: PathBuf,
 }
 
-/// The users or projects that a file applies to.
+/// Whether a file applies to all projects of a user, or to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     User,

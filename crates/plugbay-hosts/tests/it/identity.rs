@@ -26,7 +26,7 @@ fn entries(found: &[Found]) -> BTreeMap<Vec<String>, Entry> {
     found.iter().map(|found| (found.key.clone(), found.entry.clone())).collect()
 }
 
-/// A third of the random bytes chooses which entries move.
+/// The entries that move: each bit of `choice` decides about some of them.
 fn moved(found: &[Found], choice: u8) -> Vec<Found> {
     let chosen = found.iter().enumerate().filter(|(index, _)| choice >> (index % 8) & 1 == 1);
     chosen.map(|(_, found)| found.clone()).collect()

@@ -25,7 +25,7 @@ use crate::protocol::Failed;
 
 type Data = JustLut<Val>;
 
-/// Functions that jaq lacks, or that differ from jq's.
+/// Functions that jaq lacks, or that work in jaq otherwise than in jq.
 const PRELUDE: &str = include_str!("jq/prelude.jq");
 
 /// Limit of a message, in bytes. A filter's error may contain a value of any size.
@@ -105,7 +105,7 @@ fn all_natives() -> impl Iterator<Item = Fun<Data>> {
 fn shortened(message: &impl fmt::Display) -> String {
     let mut short = Short { text: String::new() };
     let is_whole = write!(short, "{message}").is_ok();
-    // An error that is a string is shown as it is; jq would show its JSON.
+    // An error that is a string is shown as it is; jaq would show its JSON.
     if is_whole && let Ok(Val::TStr(text)) = read::parse_single(short.text.as_bytes()) {
         return String::from_utf8_lossy(&text).into_owned();
     }

@@ -1,6 +1,6 @@
 //! Writes values of jaq as JSON text.
 //!
-//! jq prints a superset of JSON. Our readers accept only JSON, so values that JSON lacks are replaced as in
+//! jaq prints a superset of JSON. Our readers accept only JSON, so values that JSON lacks are replaced as in
 //! jq: `null` for NaN, the largest number for infinity, U+FFFD for bytes that are not text.
 
 use std::io::Write;

@@ -22,7 +22,7 @@ use crate::{
     protocol::{self, Answered, Code, Confinement, Frame, Job, Nonsense, Request},
 };
 
-/// Time after its limit at which a script is killed.
+/// Time after its limit at which a script is killed, if it has not ended by itself.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// Time for a process to begin: to start, and to read the script and its input.

@@ -15,7 +15,7 @@ use plugbay_sandbox::child::confinement::{self, Calls};
 
 pub(crate) const COMMAND: &str = "__probe";
 
-/// Prints the result of each attempt as `name: result` on a line. Once confined, it only writes to stdout.
+/// Confines itself, makes the attempts, and prints each as `name: result` on a line: stdout stays open.
 pub(crate) fn main() -> ExitCode {
     // A descriptor that somebody forgot to close.
     let forgotten = File::open("/etc/passwd").unwrap();

@@ -56,7 +56,7 @@ pub(super) struct Peer {
     /// Values that no text about the server may show.
     pub(super) secrets: KnownSecrets,
     pub(super) flavour: Flavour,
-    /// Whether it is a remote gateway: if one of its addresses cannot be reached, all of it is away.
+    /// Whether it is a remote gateway: if one request cannot reach it, the whole link is lost.
     pub(super) remote: bool,
     /// Limit of message length that is accepted from it.
     pub(super) limit: usize,

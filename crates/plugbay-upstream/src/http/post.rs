@@ -179,7 +179,8 @@ impl Exchange {
         }
     }
 
-    /// Reads a stream until the response has come. A stream that breaks is resumed if its events have ids.
+    /// Reads a stream until the response has come. If a legacy server's stream breaks, it is resumed if its
+    /// events have ids.
     async fn stream(&mut self, mut response: Response) -> Result<Response, TransportError> {
         let mut resume_point = ResumePoint::default();
         loop {

@@ -17,7 +17,7 @@ use super::strays::Strays;
 
 pub(super) const REGISTER: char = '+';
 pub(super) const UNREGISTER: char = '-';
-/// The order that the gateway ends regularly, and has ended its servers itself.
+/// The gateway's last order if it ends regularly: it has ended its servers itself.
 pub(super) const GOODBYE: &[u8] = b"bye\n";
 
 /// Time from TERM to KILL, and from KILL to giving up on processes that hang in the kernel.

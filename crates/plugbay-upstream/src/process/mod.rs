@@ -43,7 +43,7 @@ pub fn find_program(spec: &StdioSpec) -> Result<PathBuf, SpawnError> {
     resolve::program(&spec.command, path, cwd.as_deref())
 }
 
-/// A gateway may be a server of another gateway. With more levels than this, a gateway starts itself.
+/// A gateway may be a server of another gateway. More levels than this mean that a gateway starts itself.
 const DEEPEST: usize = 4;
 
 /// Starts the server's program. Must be called inside a tokio runtime with I/O and time enabled.

@@ -21,7 +21,7 @@ struct Queue {
     waiting: HashMap<TurnId, oneshot::Sender<()>>,
 }
 
-/// One start in the queue. Dropping it leaves the queue, or frees its slot.
+/// One start in the queue. Dropping it leaves the queue, or ends the turn.
 #[derive(Debug)]
 pub(crate) struct Turn {
     gate: Arc<StartGate>,

@@ -126,7 +126,7 @@ impl Bridge {
     }
 
     /// Handles a daemon that was stopped. It still reads what was sent until now; the host's next message
-    /// opens another.
+    /// starts another one.
     fn stopped(self: &Arc<Self>, link: &Arc<Link>) {
         let mut state = self.lock();
         if state.current.as_ref().is_some_and(|current| current.number == link.number) {

@@ -24,7 +24,7 @@ use crate::files;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ToolsPlace {
     brief: ToolsBrief,
-    /// Whether some have app metadata: such tools are read at once.
+    /// Whether some have app metadata: then the whole list is read at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     ui: bool,
     /// Whether no definition has hidden characters: then they need not be read to remove such characters.
@@ -159,7 +159,7 @@ impl ToolsPlace {
         (checksum(&index) == search.checksum).then_some(index)
     }
 
-    /// The tools, to be read when they are needed; `None` if they are visibly damaged.
+    /// The tools, to be read when they are needed; `None` if damage shows already.
     pub(super) fn tools(self, body: &Body, path: &Path) -> Option<Tools> {
         if self.brief.count == 0 {
             return Some(Vec::new().into());

@@ -58,7 +58,7 @@ impl Ask {
 }
 
 impl CodeChoice {
-    /// The settings of this file, combined with those of an earlier one.
+    /// The settings of this file, laid over those of an earlier one.
     pub(super) fn over(&self, earlier: CodeSettings) -> CodeSettings {
         let Self::On(code) = self else { return CodeSettings { offered: false, ..earlier } };
         // A project's file may make plugbay ask the user more often, never less.

@@ -194,7 +194,8 @@ impl Files {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Entries of Switchboard's `suites` without a server that was found are not servers themselves.
+    /// Warns of entries in Switchboard's `suites` for which no server was found. They do not describe
+    /// servers themselves.
     fn without_server(&mut self, naming: &mut Document) {
         let Document { source, config, .. } = naming;
         for entry in config.servers.take().into_iter().flat_map(|servers| servers.0) {

@@ -21,7 +21,7 @@ use crate::files;
 const SERVERS: [&str; 5] = ["mcpServers", "servers", "context_servers", "mcp_servers", "mcp"];
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// One of the files that are combined.
+/// One of the files that are laid over each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     User,

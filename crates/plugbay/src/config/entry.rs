@@ -156,7 +156,7 @@ pub(super) fn denied_by_both(one: Option<Filter>, other: Option<Filter>) -> Opti
     }
 }
 
-/// plugbay's own keys of the entry, combined with the keys that hosts use.
+/// plugbay's own keys of the entry, laid over the keys that hosts use.
 pub(super) fn tuning(server: &Server) -> Plugbay {
     let own = server.plugbay.clone().unwrap_or_default();
     let host = Plugbay {

@@ -15,7 +15,7 @@ use super::{
     switchboard::Switchboard,
 };
 
-/// The files, in the order in which they are combined.
+/// The files, in the order in which they are laid over each other: a later one has precedence.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) used: Vec<(Document, Origin)>,

@@ -73,7 +73,7 @@ impl Settings {
         self
     }
 
-    /// These settings with the problems of `broken`: the files now give those, but they cannot be used.
+    /// These settings with the problems of `broken`: the settings in the files now, which cannot be used.
     #[must_use]
     pub fn kept_despite(&self, broken: &Self) -> Self {
         let mut diagnostics = broken.diagnostics.clone();

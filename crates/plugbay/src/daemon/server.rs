@@ -57,7 +57,7 @@ struct Shared {
     since: u64,
     contexts: Arc<Contexts>,
     windows: Arc<Windows>,
-    /// Limit of unread memory for all windows.
+    /// Limit of the bytes that all windows together leave unread.
     unread: UnreadLimit,
     events: mpsc::UnboundedSender<Event>,
     /// The number of open connections, of windows and others.

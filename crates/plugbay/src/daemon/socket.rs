@@ -133,8 +133,8 @@ impl Place {
         )
     }
 
-    /// A short path to the folder. The length of socket paths is limited, so a long one is replaced by one of
-    /// a descriptor.
+    /// A short path to the folder. The length of socket paths is limited, so a long path is replaced by one
+    /// through a descriptor of the folder.
     fn reachable(&self) -> io::Result<Reachable> {
         if self.folder.as_os_str().len() + SOCKET.len() < LONGEST_PATH || !cfg!(target_os = "linux") {
             return Ok(Reachable { folder: self.folder.clone(), _opened: None });
@@ -178,7 +178,7 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The error of a wait for the daemon; it mentions a timeout.
+/// The error of a wait for the daemon; if that was a timeout, its text says so.
 pub fn or_silent(error: io::Error) -> io::Error {
     if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
         return error;

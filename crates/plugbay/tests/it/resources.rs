@@ -105,8 +105,8 @@ fn requests_reach_the_server_unchanged_but_for_the_name() {
         let host = open(&workspace, pair, server());
         for (method, params, pointer) in requests {
             let answer = ask(&host, method, params).result_value();
-            // The last of them is the member itself, the first one is in the reference; none is in the
-            // arguments.
+            // The name is replaced in the member itself and in the reference, but not in an argument that
+            // looks like it.
             let expected = match method {
                 "prompts/get" => params.replace(r#","name":"s__odd""#, r#","name":"odd""#),
                 "completion/complete" => {

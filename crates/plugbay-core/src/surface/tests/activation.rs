@@ -181,7 +181,7 @@ fn a_host_that_does_not_list_again_gets_a_tool_to_call_through() {
     assert_eq!(shown(&four_servers(), &ignoring), "execute_tool");
 }
 
-/// Two servers whose names or tools contain the same word.
+/// The name of one server begins like the tool of another one.
 #[test]
 fn a_tool_that_is_named_exactly_comes_before_a_server_that_is_named_in_part() {
     let servers = catalog(&[("address-book", &[r#"{"name":"find"}"#]), ("calc", &[r#"{"name":"add"}"#])]);

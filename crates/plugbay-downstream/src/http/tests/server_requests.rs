@@ -271,7 +271,7 @@ async fn closing_the_resumed_connection_cancels_the_call() {
     assert!(late.body.contains("has ended"), "{late:?}");
 }
 
-/// A gateway that many share is not for this: a login there belongs to its operator.
+/// Many hosts share a gateway over HTTP, and a login there belongs to its operator.
 #[tokio::test(start_paused = true)]
 async fn a_host_over_http_is_not_asked_for_a_login() {
     let (mut harness, session, _listener) = listening().await;

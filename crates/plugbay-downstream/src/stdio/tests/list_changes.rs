@@ -25,7 +25,7 @@ fn of(client: &str, line: &str) -> String {
     line.replacen(r#""_meta":{"#, &format!(r#""_meta":{{"{CLIENT_INFO_KEY}":{client},"#), 1)
 }
 
-/// A host of this name and era that has listed its tools, and a call of it.
+/// A host of this name and era that has listed its tools, and a call by this host.
 async fn calling(era: Era, client: &str) -> (Harness, Forwarded) {
     let mut harness = Harness::new();
     match era {

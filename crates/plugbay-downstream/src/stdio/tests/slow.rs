@@ -12,7 +12,7 @@ use crate::{
     stdio::{UnreadLimit, Window, serve_window},
 };
 
-/// A text of which an outbox holds less than eight.
+/// A text of which eight exceed the limit of an outbox.
 fn megabyte() -> String {
     format!("{{\"x\":\"{}\"}}", "x".repeat(1_100_000))
 }

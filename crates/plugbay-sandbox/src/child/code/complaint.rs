@@ -23,7 +23,7 @@ pub(super) struct Explained {
     pub(super) is_dry: bool,
 }
 
-/// Names that scripts expect, with their replacements.
+/// Names that scripts expect but that do not exist, each with a hint for the author.
 const ABSENT: [(&str, &str); 21] = [
     ("fetch", NO_NETWORK),
     ("XMLHttpRequest", NO_NETWORK),

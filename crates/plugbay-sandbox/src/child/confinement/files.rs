@@ -7,7 +7,7 @@ use landlock::{
 
 use crate::protocol::Landlock;
 
-/// The version whose whole scope is denied; older kernels deny what they know.
+/// All that this version of Landlock can deny is denied; older kernels deny what they know.
 const KNOWN: ABI = ABI::V6;
 
 pub(super) fn no_new_privileges() -> bool {

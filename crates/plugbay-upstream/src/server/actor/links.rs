@@ -127,7 +127,7 @@ impl Links {
         }
     }
 
-    /// Notes that the start is over, successful or not; this frees its slot.
+    /// Notes that the start is over, successful or not; this ends its turn in the queue of starts.
     pub(super) fn start_ended(&mut self) {
         (self.watch, self.slow) = (None, None);
     }

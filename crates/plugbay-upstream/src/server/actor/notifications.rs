@@ -30,7 +30,7 @@ impl Actor {
         self.notify_hosts(message, Topic::Log(level), during);
     }
 
-    /// Forwards a notification that no host can subscribe to. It goes to the call on whose stream it came,
+    /// Forwards a notification that belongs to no subscription. It goes to the call on whose stream it came,
     /// else to the latest call in flight. Without a call, a log message goes to all hosts if they belong to
     /// one session, and an unknown notification to the only host. If the call has ended, or the process has
     /// had calls of several hosts, nobody gets it.

@@ -41,7 +41,7 @@ pub(super) struct StartError {
     pub(super) end: AttemptEnd,
 }
 
-/// A start that is about to begin: its dialect, its turn, its slot, and the receiver of a slow start.
+/// A start that is about to begin: its dialect, its turn, its slot, and the sender that reports a slow start.
 pub(super) struct Plan {
     pub(super) dialect: Dialect,
     /// Whether the framing is only a guess.

@@ -40,8 +40,9 @@ pub(crate) enum HostEvent {
     /// A notification of the server, or a progress notification.
     Notification(String),
     Answered(Ticket, String),
-    /// The lists have changed during a call; then hosts can see the new ones.
+    /// The lists have changed during a call.
     ListsChanging(Ticket),
+    /// Hosts can see the new lists.
     ListsChanged(Ticket),
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Starts, Vitals, spec::Framing};
 
-/// The longest pause after this many failures. A pause is at least three quarters of it.
+/// The longest pause after a failure that follows this many others. A pause is at least three quarters of it.
 fn longest_pause(failures: usize) -> f64 {
     [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0].get(failures).copied().unwrap_or(300.0)
 }

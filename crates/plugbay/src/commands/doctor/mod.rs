@@ -216,7 +216,7 @@ impl Diagnosis {
     }
 }
 
-/// The findings about these servers. If a server is not found in a file, also those about files.
+/// The findings about these servers, and errors in files: such a file may contain one of the servers.
 fn relevant(findings: Vec<Finding>, servers: &[String]) -> Vec<Finding> {
     if servers.is_empty() {
         return findings;

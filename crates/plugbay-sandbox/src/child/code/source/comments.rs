@@ -30,7 +30,7 @@ impl<'a> Visit<'a> for Harmless {
     }
 
     fn visit_template_element(&mut self, element: &TemplateElement<'a>) {
-        // Without the adjacent characters, where the comment may begin.
+        // The span does not include the mark before the text, and `<!--` may follow that directly.
         self.0.push(Span::new(element.span.start.saturating_sub(1), element.span.end));
     }
 

@@ -39,7 +39,7 @@ fn of(code: Code, facts: &HostFacts, message: impl Into<String>, remedy: impl In
     Finding::new(code, Subject::Host(facts.host.name.clone()), message, remedy)
 }
 
-/// No host is installed. This is only a note: a user may want to try plugbay without a host.
+/// No host starts plugbay. This is only a note: a user may want to try plugbay without a host.
 fn no_host(examination: &Examination) -> Option<Finding> {
     let first = examination.hosts.first()?;
     let connected = examination.gateways.iter().any(|gateway| !gateway.status.hosts.is_empty());
@@ -82,7 +82,7 @@ fn command(found: &Found) -> Option<&String> {
     }
 }
 
-/// Whether plugbay may change a file: JSON with the program as one string, and of a host that cannot be
+/// Whether plugbay may change a file: it is JSON with the program as one string, and its host cannot be
 /// writing it now.
 fn is_editable(facts: &HostFacts, file: &HostFileFacts) -> bool {
     let rewrites = facts.host.command.is_some() && !facts.processes.is_empty();
