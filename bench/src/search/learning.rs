@@ -78,7 +78,7 @@ fn figures(engine: &Engine, queries: &[&Query], memory: &Memory) -> (f64, f64) {
                 })
             })
             .collect();
-        let hits = engine.search_recalling(&query.text, SHOWN, None, &recalled);
+        let hits = engine.search_recalling(&query.text, SHOWN, None, &recalled, None);
         let ranking: Vec<u32> = hits.iter().map(|hit| hit.tool).collect();
         first += recall(&ranking, query, 1);
         fifth += recall(&ranking, query, SHOWN);

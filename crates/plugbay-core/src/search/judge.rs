@@ -21,6 +21,9 @@ const FLOOR_STEP: f32 = 0.15;
 const IN_NAME: f32 = 0.2;
 /// The weight of a word of which a hit has only a reading.
 const AS_READ: f32 = 0.85;
+/// In a query of so few words, all of them must be in the name of a tool that is clearly right, or in that of
+/// its server.
+const NAMED_WORDS: usize = 2;
 /// A larger share than this counts as all.
 const WHOLE: f32 = 0.99;
 /// Up to this much above the floor, the reply says that no hit fits well.
@@ -47,13 +50,22 @@ impl Engine {
         for hit in hits.iter_mut() {
             hit.verdict = Verdict::Poor;
         }
-        above < 0.0 && query.is_brief && !hits.iter().take(SHOWN).any(|hit| self.is_named(query, hit.tool))
+        let is_known = |hit: &Hit| self.is_named(query, hit.tool) || self.has_last_word(query, hit.tool);
+        above < 0.0 && query.is_brief && !hits.iter().take(SHOWN).any(is_known)
     }
 
     /// Whether every word of the query stands in the name of a tool or of its server.
     pub(super) fn is_named(&self, query: &Query, tool: u32) -> bool {
         let server = self.index.server(tool);
         self.share(query, |term| self.index.has_in_name(tool, term) || server.contains(&term)) > WHOLE
+    }
+
+    /// Whether a tool's name has the last word of the query, which mostly says what it is about.
+    fn has_last_word(&self, query: &Query, tool: u32) -> bool {
+        let Some(last) = query.asked.last().filter(|_| query.ends_known && query.unknown == 0.0) else {
+            return false;
+        };
+        last.typed.iter().any(|term| self.index.has_in_name(tool, *term))
     }
 
     /// How well a tool fits: the sum of its share of the query's words, more for those in its name, and its
@@ -75,7 +87,7 @@ impl Engine {
     /// a part of the query is a guess, or if a word of a brief query stands in no tool, or not in this one.
     pub(super) fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
         let is_known = query.unknown == 0.0 || !query.is_brief;
-        if !is_known || query.asked.iter().any(Asked::is_guess) {
+        if !is_known || query.is_brief && query.has_unknown_name || query.asked.iter().any(Asked::is_guess) {
             return;
         }
         let Some((first, others)) = hits.split_first_mut() else { return };
@@ -95,7 +107,16 @@ impl Engine {
     /// Whether a brief query has a word that other tools have and this one does not: the tool that deletes files
     /// is not meant by `delete a branch`. In a whole sentence, most such words matter little.
     fn lacks_a_word(&self, query: &Query, tool: u32) -> bool {
-        let has = |terms: &[TermId]| terms.iter().any(|term| self.index.has(tool, *term));
+        let in_name = query.asked.len() <= NAMED_WORDS;
+        let server = self.index.server(tool);
+        let has_one = |term: TermId| {
+            if in_name {
+                self.index.has_in_name(tool, term) || server.contains(&term)
+            } else {
+                self.index.has(tool, term)
+            }
+        };
+        let has = |terms: &[TermId]| terms.iter().any(|term| has_one(*term));
         let has_word =
             |Asked { typed, read }: &Asked| has(typed) || has(read) || has(&self.synonyms.of(typed));
         query.is_brief && !query.asked.iter().all(has_word)

@@ -213,18 +213,21 @@ impl Engine {
     /// The best `limit` tools, best first; equal ones in the order of the catalog. Only tools `within` the
     /// range are considered. A search among all tools finds none if even the best ones hardly fit.
     pub fn search(&self, query: &str, limit: usize, within: Option<Range<u32>>) -> Vec<Hit> {
-        self.search_recalling(query, limit, within, &[])
+        self.search_recalling(query, limit, within, &[], None)
     }
 
-    /// The same with what is remembered of the query's words, unless the query is the name of a tool.
+    /// The same with what is remembered of the query's words, unless the query is the name of a tool; `exposed`
+    /// is the tool whose exposed name is the query.
     pub fn search_recalling(
         &self,
         query: &str,
         limit: usize,
         within: Option<Range<u32>>,
         recalled: &[Recalled],
+        exposed: Option<u32>,
     ) -> Vec<Hit> {
-        let named = self.tools_named(query);
+        let mut named = exposed.map_or_else(|| self.tools_named(query), |tool| vec![tool]);
+        named.retain(|tool| within.as_ref().is_none_or(|within| within.contains(tool)));
         let recalled = if named.is_empty() { recalled } else { &[] };
         let of_all = within.is_none();
         let read = self.read(query);
@@ -238,11 +241,7 @@ impl Engine {
         if of_all && is_vain {
             hits.clear();
         }
-        if let ([named], Some(first)) = (named.as_slice(), hits.first_mut())
-            && first.tool == *named
-        {
-            first.verdict = Verdict::Clear;
-        }
+        named_first(&named, &mut hits);
         hits.truncate(limit);
         hits
     }
@@ -297,7 +296,8 @@ impl Engine {
         self.index.rarity_of(stem) * count / (REMEMBERED_SATURATION + count)
     }
 
-    /// The tools whose name is the whole query, with or without that of their server.
+    /// The tools whose name is the whole query: those with the name of their server first, then those without.
+    /// Of tools that a server calls the same, one.
     fn tools_named(&self, query: &str) -> Vec<u32> {
         let mut typed: Vec<String> = Vec::new();
         words::each(&query[..query.floor_char_boundary(LONGEST_NAME)], |word, origin| {
@@ -310,7 +310,14 @@ impl Engine {
             let server: Option<Vec<TermId>> = server.iter().map(|word| self.index.term(word)).collect();
             server.map(|server| self.index.tools_named(&server, &name.concat())).unwrap_or_default()
         };
-        (0..typed.len().min(NAME_WORDS + 1)).map(named).find(|tools| !tools.is_empty()).unwrap_or_default()
+        let mut all = Vec::new();
+        for tool in (0..typed.len().min(NAME_WORDS + 1)).rev().flat_map(named) {
+            let is_twin = |other: &u32| self.index.twin(*other) == self.index.twin(tool);
+            if !all.iter().any(is_twin) {
+                all.push(tool);
+            }
+        }
+        all
     }
 
     fn read(&self, query: &str) -> Query {
@@ -415,6 +422,20 @@ impl Engine {
             named || cosine >= enough
         });
     }
+}
+
+/// Puts the tools that the query names before all others. One alone is clearly right.
+fn named_first(named: &[u32], hits: &mut Vec<Hit>) {
+    if named.is_empty() {
+        return;
+    }
+    let best = hits.iter().map(|hit| hit.score).reduce(f32::max).unwrap_or(1.0);
+    hits.retain(|hit| !named.contains(&hit.tool));
+    if let Some(first) = hits.first_mut().filter(|first| first.is_clear()) {
+        first.verdict = Verdict::Likely;
+    }
+    let verdict = if named.len() == 1 { Verdict::Clear } else { Verdict::Likely };
+    hits.splice(0..0, named.iter().map(|tool| Hit { tool: *tool, score: best, verdict }));
 }
 
 /// Whether a tool among the first hits was called after queries with nearly all words of this one.

@@ -7,7 +7,7 @@ use super::{
     index::Index,
     reader::Reader,
     synonyms::Synonyms,
-    typed,
+    typed, words,
 };
 use crate::size_limit;
 
@@ -25,9 +25,13 @@ pub(super) struct Query {
     pub(super) asked: Vec<Asked>,
     /// How many of its words no tool has.
     pub(super) unknown: f32,
+    /// It has a name that no tool has, such as that of a product or of a person.
+    pub(super) has_unknown_name: bool,
+    /// Its last word, names and numbers left out, is one that tools have.
+    pub(super) ends_known: bool,
     /// It begins with a command that no tool can run, though some tools do something similar.
     pub(super) lacks_command: bool,
-    /// It is in a script that separates words, so their number says something.
+    /// Its script separates words, so their number says something.
     has_words: bool,
     /// It has few words, including little ones.
     pub(super) is_brief: bool,
@@ -101,8 +105,18 @@ impl Query {
         if sentences.len() < 2 {
             sentences.clear();
         }
-        let Reader { asked, unknown, lacks_command, is_brief, .. } = reader;
-        Self { whole, sentences, asked, unknown, lacks_command, has_words: query.is_ascii(), is_brief }
+        let Reader { asked, unknown, has_unknown_name, ends_known, lacks_command, is_brief, .. } = reader;
+        Self {
+            whole,
+            sentences,
+            asked,
+            unknown,
+            has_unknown_name,
+            ends_known,
+            lacks_command,
+            has_words: !query.chars().any(words::is_ideographic),
+            is_brief,
+        }
     }
 
     /// How many words it has, without little ones; `None` in a script that does not separate words.

@@ -50,6 +50,8 @@ pub(super) struct Reader<'a> {
     sum: Vec<f32>,
     pub(super) asked: Vec<Asked>,
     pub(super) unknown: f32,
+    pub(super) has_unknown_name: bool,
+    pub(super) ends_known: bool,
     pub(super) lacks_command: bool,
     /// Words that no tool has, with their neighbours.
     compared: Vec<(String, Vec<(TermId, f32)>)>,
@@ -87,6 +89,8 @@ impl<'a> Reader<'a> {
             sum: Vec::new(),
             asked: Vec::new(),
             unknown: 0.0,
+            has_unknown_name: false,
+            ends_known: false,
             lacks_command: false,
             compared: Vec::new(),
             uncertain: Vec::new(),
@@ -253,8 +257,13 @@ impl<'a> Reader<'a> {
             if origin == Origin::Written {
                 self.embed(word);
             }
-        } else if !self.synonym(word) && (origin != Origin::Written || !self.mistyped(word)) {
-            self.akin(word, origin);
+        } else if !self.synonym(word) {
+            if origin == Origin::Written {
+                self.ends_known &= self.is_value(word);
+            }
+            if origin != Origin::Written || !self.mistyped(word) {
+                self.akin(word, origin);
+            }
         }
     }
 
@@ -287,15 +296,19 @@ impl<'a> Reader<'a> {
         true
     }
 
+    /// Whether a word is a number or a name: a value that no tool can know.
+    fn is_value(&self, word: &str) -> bool {
+        word.bytes().any(|byte| byte.is_ascii_digit()) || self.names.iter().any(|name| name == word)
+    }
+
     /// Reads a word that no tool contains by its neighbours that some contain: rain, weather.
     fn akin(&mut self, word: &str, origin: Origin) {
         if origin == Origin::Written {
             self.embed(word);
-            // Parts of a word, and words joined to one, are not counted again. A number or a name is a value
-            // that no tool can know.
-            let is_value =
-                word.bytes().any(|byte| byte.is_ascii_digit()) || self.names.iter().any(|name| name == word);
+            // Parts of a word, and words joined to one, are not counted again.
+            let is_value = self.is_value(word);
             self.unknown += f32::from(u8::from(!is_value));
+            self.has_unknown_name |= is_value && word.starts_with(|c: char| c.is_ascii_alphabetic());
         }
         let Some(embeddings) = self.embeddings else { return };
         if !self.compared.iter().any(|(known, _)| known == word) {
@@ -351,6 +364,7 @@ impl<'a> Reader<'a> {
 
     fn asked(&mut self, asked: Asked) {
         let says_something = !asked.typed.is_empty() || !asked.read.is_empty();
+        self.ends_known |= says_something;
         if says_something && self.asked.len() < TERMS && !self.asked.contains(&asked) {
             self.asked.push(asked);
         }

@@ -57,6 +57,19 @@ fn a_query_of_few_words_must_be_answered_better_to_find_a_tool() {
     assert_eq!(verdict("thing12 quux"), None, "half of two words");
     assert_eq!(verdict("server2 verb3 thing12 quux"), Some(Verdict::Poor), "three of four");
     assert_eq!(verdict("thing12"), Some(Verdict::Likely));
+    for query in ["thing12 quux …", "‘thing12’ quux"] {
+        assert_eq!(verdict(query), None, "a mark that is not ASCII changes nothing");
+    }
+}
+
+#[test]
+fn what_names_say_is_doubtful_and_not_in_vain() {
+    let servers = many(8, 300);
+    let engine = Engine::build(&servers.iter().flat_map(group).collect::<Vec<_>>(), None);
+    let verdict = |query| engine.search(query, 5, None).first().map(|hit| hit.verdict);
+    assert_eq!(verdict("word7 the thing12"), Some(Verdict::Poor), "tools are about things");
+    assert_eq!(verdict("thing12 word7"), None, "and none about words");
+    assert_eq!(verdict("quux the thing12"), None);
 }
 
 #[test]
@@ -90,8 +103,9 @@ fn a_query_finds_by_memory_alone_only_what_was_called_after_nearly_all_of_its_wo
             .map(|(stem, weight)| Recalled { stem: (*stem).to_owned(), tool: 2, weight: *weight })
             .collect()
     };
-    let first =
-        |words| engine.search_recalling("zebra quux", 5, None, &recalled(words)).first().map(|hit| hit.tool);
+    let first = |words| {
+        engine.search_recalling("zebra quux", 5, None, &recalled(words), None).first().map(|hit| hit.tool)
+    };
     assert_eq!(first(&[]), None);
     assert_eq!(first(&[("zebra", 1.0)]), None, "half of the words");
     assert_eq!(
@@ -117,6 +131,30 @@ fn a_query_that_is_the_name_of_one_tool_is_clear() {
     assert_eq!(first("git log graph"), Some((1, true)));
     assert_eq!(first("fetch").map(|(_, clear)| clear), Some(false), "two tools have the name");
     assert_eq!(first("b.fetch"), Some((3, true)));
+}
+
+#[test]
+fn tools_that_a_query_names_come_first() {
+    let definitions = [
+        ("files", r#"{"name":"delete_all","description":"delete delete delete"}"#),
+        ("redis", r#"{"name":"delete","description":"Removes a key"}"#),
+        ("git", r#"{"name":"create_branch","description":"A new branch"}"#),
+        ("evil", r#"{"name":"git_create_branch","description":"git create branch"}"#),
+    ];
+    let tools = tools(&definitions);
+    let engine = Engine::build(&tools.iter().map(|(server, tool)| (*server, tool)).collect::<Vec<_>>(), None);
+    let found = |query, exposed| -> Vec<(u32, bool)> {
+        let hits = engine.search_recalling(query, 2, None, &[], exposed);
+        hits.iter().map(|hit| (hit.tool, hit.is_clear())).collect()
+    };
+    assert_eq!(found("delete", None).first(), Some(&(1, true)));
+    assert_eq!(found("git_create_branch", None), [(2, false), (3, false)], "both are named so");
+    assert_eq!(
+        found("git__create_branch", Some(2)).first(),
+        Some(&(2, true)),
+        "the exposed name is one tool's"
+    );
+    assert_eq!(engine.search("delete", 5, Some(2..3)).len(), 0, "it is not among these");
 }
 
 #[test]
@@ -184,6 +222,12 @@ fn a_hit_is_clear_by_its_lead_and_by_what_it_answers() {
     ]);
     assert!(clear(&files, "delete a file"));
     assert!(!clear(&files, "delete a branch"), "the only tool that deletes knows no branches");
+    assert!(!clear(&files, "delete a file on GitLab"), "no tool knows that name");
+    let mail = tools(&[
+        ("a", r#"{"name":"delete_key","description":"Deletes a key. Returns: an error message"}"#),
+        ("b", r#"{"name":"send_message","description":"Sends a message"}"#),
+    ]);
+    assert!(!clear(&mail, "delete a message"), "a word of its description says little");
 }
 
 #[test]
@@ -330,7 +374,7 @@ fn a_poisoned_memory_lifts_no_tool_over_an_exact_name() {
             format!("{server}__{}", tool.name),
         ] {
             for other in (0..4).filter(|other| *other != wanted) {
-                let hits = engine.search_recalling(&query, 5, None, &poisoned(&query, other));
+                let hits = engine.search_recalling(&query, 5, None, &poisoned(&query, other), None);
                 assert_eq!(hits[0].tool, wanted, "{query} with a memory of {other}");
             }
         }
@@ -344,10 +388,10 @@ fn a_remembered_search_finds_its_tool_by_other_words() {
     let engine = Engine::build(&borrowed, None);
     assert!(engine.search("gizmo", 5, None).is_empty());
     let recalled = [Recalled { stem: "gizmo".to_owned(), tool: 3, weight: 1.0 }];
-    let hits = engine.search_recalling("gizmo", 5, None, &recalled);
+    let hits = engine.search_recalling("gizmo", 5, None, &recalled, None);
     assert_eq!(hits.iter().map(|hit| hit.tool).collect::<Vec<_>>(), [3]);
-    let outside = engine.search_recalling("gizmo", 5, Some(0..2), &recalled);
+    let outside = engine.search_recalling("gizmo", 5, Some(0..2), &recalled, None);
     assert!(outside.is_empty(), "a tool of another server");
     let gone = [Recalled { stem: "gizmo".to_owned(), tool: 99, weight: 1.0 }];
-    assert!(engine.search_recalling("gizmo", 5, None, &gone).is_empty());
+    assert!(engine.search_recalling("gizmo", 5, None, &gone, None).is_empty());
 }

@@ -170,7 +170,7 @@ fn is_mark(c: char) -> bool {
 }
 
 /// Whether this is of a script that has no spaces between words.
-fn is_ideographic(c: char) -> bool {
+pub(super) fn is_ideographic(c: char) -> bool {
     matches!(c,
         '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
         | '\u{ac00}'..='\u{d7af}' | '\u{e00}'..='\u{e7f}' | '\u{20000}'..='\u{3ffff}')

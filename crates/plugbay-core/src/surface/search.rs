@@ -188,7 +188,8 @@ impl ToolIndex {
         table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Vec<(&Found, Hit)> {
         let (made, within) = self.made(server, table);
-        self.found(made, made.engine.search(query, limit, within))
+        let exposed = self.number_of(made, query);
+        self.found(made, made.engine.search_recalling(query, limit, within, &[], exposed))
     }
 
     /// The same with the memory of earlier searches, on this day.
@@ -206,7 +207,8 @@ impl ToolIndex {
             Some(Recalled { stem: stem.to_owned(), tool: self.place(made, tool)?, weight })
         };
         let recalled: Vec<Recalled> = memory.recall(&words, day).filter_map(recalled).collect();
-        self.found(made, made.engine.search_recalling(query, limit, within, &recalled))
+        let exposed = self.number_of(made, query);
+        self.found(made, made.engine.search_recalling(query, limit, within, &recalled, exposed))
     }
 
     /// The best tools for a query, even if they hardly fit.
@@ -228,6 +230,12 @@ impl ToolIndex {
     ) -> (&Made, Option<Range<u32>>) {
         let made = self.index.made(table, one_after_the_other);
         (made, server.map(|server| made.range(server).unwrap_or_default()))
+    }
+
+    /// The number of the tool with this exposed name.
+    fn number_of(&self, made: &Made, exposed: &str) -> Option<u32> {
+        let (server, number) = self.names.number(exposed.trim())?;
+        made.range(server)?.nth(number as usize)
     }
 
     fn found(&self, made: &Made, hits: Vec<Hit>) -> Vec<(&Found, Hit)> {
@@ -287,9 +295,9 @@ impl ToolIndex {
         exposed: &str,
         table: impl FnOnce() -> Option<Arc<EmbeddingTable>>,
     ) -> Option<Explanation> {
-        let ((server, number), found) = (self.names.number(exposed)?, self.names.get(exposed)?);
+        let found = self.names.get(exposed)?;
         let made = self.index.made(table, one_after_the_other);
-        let number = made.range(server)?.nth(number as usize)?;
+        let number = self.number_of(made, exposed)?;
         Some(made.engine.explain(query, number, (found.target.server.as_str(), &found.tool)))
     }
 }

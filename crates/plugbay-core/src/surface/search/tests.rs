@@ -109,6 +109,15 @@ fn a_search_with_remembered_indexes_reads_the_tools_of_servers_that_it_finds() {
 }
 
 #[test]
+fn an_exposed_name_finds_its_tool_first() {
+    let snapshot = snapshot(40, None, Layout::default());
+    for query in ["beta__t0007", " gamma__t0031\n"] {
+        let hits = snapshot.tool_index.search(query, 5, None, || None);
+        assert_eq!((hits[0].0.exposed.as_str(), hits[0].1.is_clear()), (query.trim(), true));
+    }
+}
+
+#[test]
 fn an_index_that_does_not_fit_the_tools_is_made_anew() {
     let fresh = snapshot(40, None, Layout::default());
     let wrong = snapshot(40, Some(39), Layout::default());
