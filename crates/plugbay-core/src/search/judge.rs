@@ -24,6 +24,9 @@ const AS_READ: f32 = 0.85;
 /// In a query of so few words, all of them must be in the name of a tool that is clearly right, or in that of
 /// its server.
 const NAMED_WORDS: usize = 2;
+/// A catalog is about what so many tools have in their names, and at least one of so many.
+const ABOUT: usize = 4;
+const ABOUT_SHARE: usize = 100;
 /// A larger share than this counts as all.
 const WHOLE: f32 = 0.99;
 /// Up to this much above the floor, the reply says that no hit fits well.
@@ -50,7 +53,7 @@ impl Engine {
         for hit in hits.iter_mut() {
             hit.verdict = Verdict::Poor;
         }
-        let is_known = |hit: &Hit| self.is_named(query, hit.tool) || self.has_last_word(query, hit.tool);
+        let is_known = |hit: &Hit| self.is_named(query, hit.tool) || self.is_about(query, hit.tool);
         above < 0.0 && query.is_brief && !hits.iter().take(SHOWN).any(is_known)
     }
 
@@ -60,12 +63,17 @@ impl Engine {
         self.share(query, |term| self.index.has_in_name(tool, term) || server.contains(&term)) > WHOLE
     }
 
-    /// Whether a tool's name has the last word of the query, which mostly says what it is about.
-    fn has_last_word(&self, query: &Query, tool: u32) -> bool {
+    /// Whether a tool's name has the last word of the query, which mostly says what it is about, and so have the
+    /// names of many tools: these must be what the catalog is about.
+    fn is_about(&self, query: &Query, tool: u32) -> bool {
         let Some(last) = query.asked.last().filter(|_| query.ends_known && query.unknown == 0.0) else {
             return false;
         };
-        last.typed.iter().any(|term| self.index.has_in_name(tool, *term))
+        let are_many = |term: TermId| {
+            let names = self.index.postings(term).names(&(0..u32::MAX)).len();
+            names >= ABOUT && names * ABOUT_SHARE >= self.index.len()
+        };
+        last.typed.iter().any(|term| self.index.has_in_name(tool, *term) && are_many(*term))
     }
 
     /// How well a tool fits: the sum of its share of the query's words, more for those in its name, and its
