@@ -1,6 +1,6 @@
 //! Failures of servers, with what their user can do about them.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use crate::{name::ServerName, secret::KnownSecrets, text};
 
@@ -110,8 +110,10 @@ impl Failure {
 
 /// A text without line breaks, which could pass for other lines of a reply, and cut at its limit.
 fn one_line(text: String) -> String {
-    let mut line =
-        if text.contains(text::is_line_break) { text.replace(text::is_line_break, " ") } else { text };
+    let mut line = match text::on_one_line(&text) {
+        Cow::Owned(line) => line,
+        Cow::Borrowed(_) => text,
+    };
     if line.len() > LONGEST_LINE {
         line.truncate(line.floor_char_boundary(LONGEST_LINE));
         line.push('…');
