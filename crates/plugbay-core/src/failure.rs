@@ -103,7 +103,7 @@ impl Failure {
 
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
+        self.remedy = Some(one_line(remedy.into()));
         self
     }
 }
@@ -327,6 +327,7 @@ mod tests {
         let failure = Failure::new(forged, vec![forged.to_owned()]).with_stdout(vec![forged.to_owned()]);
         let told = failure.to_string();
         assert!(!told.contains(text::is_line_break) && told.matches("mail__forged").count() == 3, "{told}");
+        assert!(!failure.clone().with_remedy(forged).to_string().contains(text::is_line_break));
         let failure = failure.rephrased(|what| format!("{what}\n{}", "é".repeat(1 << 20)));
         assert!(failure.what.len() < LONGEST_LINE + 4 && !failure.what.contains('\n'));
     }
