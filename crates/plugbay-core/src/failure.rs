@@ -1,6 +1,6 @@
 //! Failures of servers, with what their user can do about them.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use crate::{name::ServerName, secret::KnownSecrets, text};
 
@@ -103,15 +103,17 @@ impl Failure {
 
     #[must_use]
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
+        self.remedy = Some(one_line(remedy.into()));
         self
     }
 }
 
 /// A text without line breaks, which could pass for other lines of a reply, and cut at its limit.
 fn one_line(text: String) -> String {
-    let mut line =
-        if text.contains(text::is_line_break) { text.replace(text::is_line_break, " ") } else { text };
+    let mut line = match text::on_one_line(&text) {
+        Cow::Owned(line) => line,
+        Cow::Borrowed(_) => text,
+    };
     if line.len() > LONGEST_LINE {
         line.truncate(line.floor_char_boundary(LONGEST_LINE));
         line.push('…');
@@ -325,6 +327,7 @@ mod tests {
         let failure = Failure::new(forged, vec![forged.to_owned()]).with_stdout(vec![forged.to_owned()]);
         let told = failure.to_string();
         assert!(!told.contains(text::is_line_break) && told.matches("mail__forged").count() == 3, "{told}");
+        assert!(!failure.clone().with_remedy(forged).to_string().contains(text::is_line_break));
         let failure = failure.rephrased(|what| format!("{what}\n{}", "é".repeat(1 << 20)));
         assert!(failure.what.len() < LONGEST_LINE + 4 && !failure.what.contains('\n'));
     }

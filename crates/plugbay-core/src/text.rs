@@ -5,6 +5,7 @@
 //! stay there.
 
 mod definition;
+mod quoted;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use std::{borrow::Cow, fmt, fmt::Write};
 
 pub use definition::{Cleaned, clean_definition, is_plain};
 pub(crate) use definition::{string_start, string_text};
+pub use quoted::{listed, on_one_line, quoted, word};
 
 /// A kind of hidden characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,9 +98,14 @@ pub fn is_line_break(char: char) -> bool {
     matches!(char, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Text without hidden characters: for definitions.
+/// Text without hidden characters: for definitions. Line breaks among them become blanks, so that words stay apart.
 pub fn stripped(text: &str) -> Cow<'_, str> {
-    replaced(text, |_, _, _| {})
+    replaced(text, |kind, char, out| out.extend(is_hidden_break(kind, char).then_some(' ')))
+}
+
+/// Whether a hidden character is a line break: one that few readers take for one.
+fn is_hidden_break(kind: Hidden, char: char) -> bool {
+    kind == Hidden::Control && is_line_break(char)
 }
 
 /// The kinds of hidden characters in a text.

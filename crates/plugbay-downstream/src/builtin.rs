@@ -18,6 +18,7 @@ use plugbay_core::{
     search::reply,
     size_limit,
     surface::{BuiltinTool, Callable, Found, Snapshot, Spelled, Target, failed_unlisted, words_of},
+    text::word,
     wire::{Head, Members, Span, write},
 };
 
@@ -141,11 +142,12 @@ type Reply = Result<String, String>;
 
 /// `describe_tool`: known tools are described even if others of the names are unknown.
 fn describe(context: RequestContext<'_>, snapshot: Snapshot) {
-    let names = match Arguments::of(context.request).names(&["name", "names"], by_commas) {
+    let (arguments, keys) = (Arguments::of(context.request), ["name", "names"]);
+    let names = match arguments.names(&keys, by_commas) {
         Ok(names) if !names.is_empty() => names,
         Ok(_) => {
             let missing = "\"name\" is missing: give the name of a tool, or a list of names";
-            return context.text(&Err(missing.to_owned()));
+            return context.text(&Err(arguments.with_unknown(missing, BuiltinTool::Describe, &keys)));
         }
         Err(too_long) => return context.text(&Err(too_long.to_string())),
     };
@@ -155,13 +157,18 @@ fn describe(context: RequestContext<'_>, snapshot: Snapshot) {
 
 fn described(session: &Session, snapshot: &Snapshot, names: &[String]) -> Reply {
     let (mut told, mut servers, mut room) = (Vec::new(), BTreeSet::new(), DESCRIPTIONS);
+    let mut described = BTreeSet::new();
     for (at, name) in names.iter().enumerate() {
+        let found = snapshot.names.alike(name);
+        // Two spellings may mean the same tool.
+        if !described.insert(found.map_or(name, |found| &found.exposed)) {
+            continue;
+        }
         if room == 0 {
             let left = names.len() - at;
             told.push(format!("{left} more are not described, because this is long: name fewer tools"));
             break;
         }
-        let found = snapshot.names.alike(name);
         servers.extend(found.map(|found| &found.target.server));
         let text = found.map_or_else(
             || unknown(session, snapshot, name),
@@ -249,7 +256,7 @@ fn execute_quickly(
 fn check_read_only(tool: BuiltinTool, name: &str, callable: &Callable<'_>) -> Result<(), NotCalled> {
     if tool == BuiltinTool::Read && !callable.found().is_some_and(Found::is_read_only) {
         let execute = BuiltinTool::Execute.name();
-        return Err(format!("{name} may change things: call it with {execute}").into());
+        return Err(format!("{} may change things: call it with {execute}", word(name)).into());
     }
     Ok(())
 }
@@ -319,7 +326,10 @@ fn sendable(arguments: Bytes) -> Result<Bytes, String> {
 fn agent_request(request: &Request) -> Result<AgentRequest, String> {
     let arguments = Arguments::of(request);
     let text = |key, limit| arguments.text_within(key, limit).map_err(|too_long| too_long.to_string());
-    let missing = || arguments.missing("query", "say what you want done");
+    let missing = || {
+        let missing = arguments.missing("query", "say what you want done");
+        arguments.with_unknown(&missing, BuiltinTool::NaturalLanguage, &[])
+    };
     let query = text("query", size_limit::REQUEST)?.ok_or_else(missing)?;
     Ok(AgentRequest { query, server: text("server", size_limit::NAME)? })
 }

@@ -4,6 +4,7 @@
 use plugbay_core::{
     filter::FilterOutput,
     reference::{self, Reference},
+    text::word,
     wire::{Frame, Span},
 };
 
@@ -51,7 +52,7 @@ pub(crate) async fn replaced(context: RequestContext<'_>) -> Result<Option<Reque
     let mut values: Vec<(Span, Vec<u8>)> = Vec::new();
     let mut length = 0;
     for reference in references {
-        let at = |why: String| format!("{}: {why}", place(&reference));
+        let at = |why: String| format!("{}: {why}", word(place(&reference)));
         let value = value(context, &reference).await.map_err(at)?;
         // A small call can refer to large results: no more of them is held than a message may have.
         length += value.len();

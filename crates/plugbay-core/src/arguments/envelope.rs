@@ -1,6 +1,7 @@
 //! A call within the arguments of another tool: the inner tool's name, and its arguments.
 
 mod own;
+mod strays;
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc, time::Duration};
 
@@ -8,15 +9,19 @@ use self::own::{Own, filter_in, seconds};
 use super::{
     CompiledSchema, Fault, MOST_VALUES, Mode, Problem, Refusal, Repair, check,
     example::example,
+    explain::no_parameters,
     raw::{self, Entry, Kind},
     scalar,
     schema::Schema,
     shape::{WRAPPERS, shown},
     spelling::Level,
 };
-use crate::name::folded;
-use crate::size_limit;
-use crate::wire::{Member, Members, string_value};
+use crate::{
+    name::folded,
+    size_limit,
+    text::{self, listed, quoted, word},
+    wire::{Member, Members, string_value},
+};
 
 /// How a call is put into the arguments of another tool.
 #[derive(Debug, Clone, Copy)]
@@ -170,7 +175,7 @@ pub fn unwrap_call<'a, T>(
         ));
     }
     if let Some(key) = raw::doubled(outer) {
-        return refuse(format!("`{key}` stands twice in one object"));
+        return refuse(format!("{} stands twice in one object", quoted(&key)));
     }
     let names = if mode == Mode::Repair { names } else { &names[..1] };
     let mut opened = Opened { envelope, names, mode, entries, repairs: Vec::new() };
@@ -296,17 +301,15 @@ impl<'a> Opened<'a> {
         {
             return refuse(format!(
                 "`{one}` and `{other}` name different tools: {} and {}",
-                first.name, second.name
+                word(&first.name),
+                word(&second.name)
             ));
         }
         if found.is_empty() {
             return match written.into_iter().next() {
                 Some((_, name)) => Err(NoCall::Unknown(name)),
                 None if self.find(self.names).is_some() => refuse(format!("`{right}` must be a string")),
-                None => refuse(format!(
-                    "`{right}` is missing: the tool to call, as {} shows it",
-                    self.envelope.source
-                )),
+                None => refuse(self.without_name()),
             };
         }
         let (key, tool, asked_for) = found.remove(0);
@@ -320,7 +323,7 @@ impl<'a> Opened<'a> {
         }
         if !tool.exact {
             if self.mode == Mode::CheckOnly {
-                return refuse(format!("there is no such tool; did you mean `{}`?", tool.name));
+                return refuse(format!("there is no such tool; the nearest is {}", quoted(&tool.name)));
             }
             self.note(right, Fault::ValueSpelling);
         }
@@ -339,7 +342,10 @@ impl<'a> Opened<'a> {
                     self.take(word);
                     self.note(word, Fault::Remark);
                 }
-                (false, _) => return refuse(format!("{} is no tool of the server `{server}`", tool.name)),
+                (false, _) => {
+                    let (name, server) = (text::word(&tool.name), quoted(&server));
+                    return refuse(format!("{name} is no tool of the server {server}"));
+                }
             }
         }
         Ok(tool)
@@ -353,7 +359,7 @@ impl<'a> Opened<'a> {
         // If the call and the tool have the same parameter, only its place tells whose it is.
         let unclear = if filled.is_some() { self.envelope.server } else { Some(TIMEOUT) };
         if let Some(word) = unclear.filter(|word| tool.takes(word) && self.find(&[word]).is_some()) {
-            let name = tool.name;
+            let name = text::word(tool.name);
             return refuse(format!(
                 "`{word}` may be the call's or a parameter of {name}: put its parameters below `{right}`"
             ));
@@ -382,12 +388,8 @@ impl<'a> Opened<'a> {
                 entry.value
             }
             _ if self.mode == Mode::CheckOnly => {
-                let beside: Vec<String> =
-                    self.entries.iter().map(|entry| format!("`{}`", entry.key)).collect();
-                return refuse(format!(
-                    "{}: the tool's parameters belong below `{right}`",
-                    beside.join(", ")
-                ));
+                let beside = listed(self.entries.iter().map(|entry| entry.key.as_str()));
+                return refuse(format!("{beside}: the tool's parameters belong below `{right}`"));
             }
             Some(entry) if !is_empty(&entry) => self.completed(&entry, tool)?,
             _ => {
@@ -404,30 +406,22 @@ impl<'a> Opened<'a> {
         let is_object = Kind::of(&below.value) == Kind::Object;
         let mut all = if is_object { raw::entries(&below.value) } else { Vec::new() };
         let mut names: HashSet<String> = all.iter().map(|entry| folded(&entry.key)).collect();
-        for entry in std::mem::take(&mut self.entries) {
+        let entries = std::mem::take(&mut self.entries);
+        let strays: Vec<&str> =
+            entries.iter().map(|entry| entry.key.as_str()).filter(|key| !tool.takes(key)).collect();
+        if is_object && !strays.is_empty() {
+            return Err(self.stray(&strays, tool).into());
+        }
+        for entry in entries {
             let key = &entry.key;
             if !names.insert(folded(key)) || !is_object {
-                return refuse(format!("parameters stand both below `{right}` and beside it: `{key}`"));
-            }
-            if !tool.takes(key) {
-                return Err(self.stray(key, tool).into());
+                let key = quoted(key);
+                return refuse(format!("parameters stand both below `{right}` and beside it: {key}"));
             }
             self.note(key, Fault::Flattened);
             all.push(entry);
         }
         Ok(raw::object(&all).into())
-    }
-
-    /// The problem of a key beside the arguments that belongs to nothing.
-    fn stray(&self, key: &str, tool: &Inner<'_>) -> Problem {
-        let Envelope { arguments: right, names, .. } = self.envelope;
-        let known = tool.takes.listed();
-        let takes = if known.is_empty() { "none are known".to_owned() } else { known.join(", ") };
-        let message =
-            format!("`{key}` beside `{right}` is no parameter of this call, nor of {}: {takes}", tool.name);
-        let arguments = example(tool.schema, tool.schema.root()).filter(serde_json::Value::is_object);
-        let call = arguments.map(|arguments| serde_json::json!({ names[0]: tool.name, right: arguments }));
-        Problem { example: call.map(|call| call.to_string()), ..Problem::root(&message) }
     }
 
     /// The key that the arguments stand below: the right one, or one that models use by mistake. A parameter

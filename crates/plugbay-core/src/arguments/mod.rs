@@ -9,6 +9,7 @@ mod compiled;
 mod decimal;
 mod envelope;
 mod example;
+mod explain;
 mod keywords;
 mod literal;
 mod pattern;
@@ -29,9 +30,11 @@ use serde_json::Value;
 
 pub use compiled::CompiledSchema;
 pub use envelope::{Call, Envelope, NoCall, ResolveTool, ResolvedTool, unwrap_call};
+pub use explain::no_parameters;
 pub use refusal::{Problem, Refusal};
 
 use self::{repair::Repairer, schema::Schema};
+use crate::text::quoted;
 
 /// Whether arguments may be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -172,7 +175,10 @@ fn check_fully<'a>(
         return Err(Refusal::new(vec![Problem::root("the arguments are not JSON, or nested too deep")]));
     }
     if let Some(key) = raw::doubled(arguments) {
-        return Err(Refusal::new(vec![Problem::root(&format!("`{key}` stands twice in the arguments"))]));
+        return Err(Refusal::new(vec![Problem::root(&format!(
+            "{} stands twice in the arguments",
+            quoted(&key)
+        ))]));
     }
     let schema = Schema::new(Arc::clone(&schema.parsed));
     schema.look_at(arguments.len());

@@ -5,13 +5,15 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::{example::example, schema::Schema};
+use crate::text::escaped_json;
 
 /// The longest example that is shown, in bytes.
 const EXAMPLE: usize = 4 << 10;
 /// How much of a schema is shown, in characters.
 const FRAGMENT: usize = 400;
-/// How many problems are reported at once.
-const TOLD: usize = 5;
+/// How many problems are explained, and how many more are only named.
+const EXPLAINED: usize = 5;
+const NAMED: usize = 20;
 
 /// Why arguments were not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub struct Refusal {
 pub struct Problem {
     /// `filter.tags[0]`; empty for the arguments as a whole.
     pub place: String,
-    /// A sentence without its end.
+    /// A sentence without its end, on one line.
     pub message: String,
     /// The part of the schema that was missed.
     pub fragment: Option<String>,
@@ -52,7 +54,7 @@ impl Problem {
             message,
             fragment: Some(schema.whole(at)).filter(|at| at.is_object()).map(|at| cut(&at.to_string())),
             example: example(schema, at)
-                .map(|example| example.to_string())
+                .map(|example| escaped_json(&example.to_string()).into_owned())
                 .filter(|text| text.len() <= EXAMPLE),
         }
     }
@@ -66,18 +68,18 @@ impl Problem {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut text = String::new();
-        for problem in self.problems.iter().take(TOLD) {
-            let _ = write!(text, "{}", problem.message);
-            if let Some(fragment) = &problem.fragment {
+        for (at, problem) in self.problems.iter().take(EXPLAINED + NAMED).enumerate() {
+            text.push_str(&problem.message);
+            if let Some(fragment) = problem.fragment.as_ref().filter(|_| at < EXPLAINED) {
                 let _ = write!(text, "; schema: {fragment}");
             }
-            if let Some(example) = &problem.example {
+            if let Some(example) = problem.example.as_ref().filter(|_| at < EXPLAINED) {
                 let _ = write!(text, "; for example: {example}");
             }
             text.push('\n');
         }
-        if self.problems.len() > TOLD {
-            let _ = writeln!(text, "and {} more", self.problems.len() - TOLD);
+        if let more @ 1.. = self.problems.len().saturating_sub(EXPLAINED + NAMED) {
+            let _ = writeln!(text, "and {more} more");
         }
         f.write_str(text.trim_end())
     }
@@ -85,9 +87,10 @@ impl std::fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// The beginning of JSON, on one line.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(FRAGMENT) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", escaped_json(&text[..end])),
+        None => escaped_json(text).into_owned(),
     }
 }

@@ -7,12 +7,12 @@ use std::{borrow::Cow, collections::HashSet};
 use serde_json::Value;
 
 use super::{
-    Fault, Mode, Problem, Repair, is_right, literal,
+    Fault, Mode, Problem, Repair, explain, is_right, literal,
     raw::{self, Entry, Kind},
     scalar,
     schema::{self, Schema},
-    shape::{begins, below, is_nothing, only_needed, shown, wrapped},
-    spelling::{Keys, Level, UnnamedKey},
+    shape::{begins, below, is_nothing, only_needed, wrapped},
+    spelling::{Keys, Level, UnnamedKey, join},
     validate::fits,
 };
 
@@ -23,10 +23,8 @@ const READ: usize = 16 << 10;
 const DEPTH: u32 = 100;
 /// How many steps it takes to compare a value with a choice, however it is spelt.
 const CHOICE: usize = 8;
-/// How many alternatives are reported if none fits.
+/// How many alternatives are reported if none fits, and how many problems of each.
 const TOLD: usize = 8;
-/// How many keys of an object are named.
-const KEYS_TOLD: usize = 40;
 
 pub(super) type Repaired<'a> = Result<Cow<'a, [u8]>, Vec<Problem>>;
 
@@ -36,6 +34,15 @@ pub(super) struct Repairer<'s> {
     pub(super) repairs: Vec<Repair>,
     steps: usize,
     depth: u32,
+}
+
+/// How the keys of an object are spelt.
+enum Spelling {
+    Right,
+    /// They were not spelt as in the schema; here they are.
+    Repaired(Vec<u8>),
+    /// Some cannot be repaired: their problems, and the object as it may be meant.
+    Wrong(Vec<Problem>, Vec<u8>),
 }
 
 impl<'s> Repairer<'s> {
@@ -132,16 +139,36 @@ impl<'s> Repairer<'s> {
         if is_right(self.schema, at, json) {
             return Ok(json.into());
         }
-        match self.spell(at, json, place)? {
-            Some(spelt) => self.shape(at, &spelt, place).map(owned),
-            None => self.shape(at, json, place),
+        match self.spell(at, json, place) {
+            Spelling::Right => self.shape(at, json, place),
+            Spelling::Repaired(spelt) => self.shape(at, &spelt, place).map(owned),
+            Spelling::Wrong(problems, meant) => Err(self.with_others(problems, at, &meant, place)),
         }
     }
 
+    /// The problems of misspelt keys, and those that the object still has if it is read as it may be meant: who has
+    /// to call once more should know all of them.
+    fn with_others(
+        &mut self,
+        mut problems: Vec<Problem>,
+        at: &Value,
+        meant: &[u8],
+        place: &str,
+    ) -> Vec<Problem> {
+        let before = self.repairs.len();
+        let others = self.shape(at, meant, place).err().unwrap_or_default();
+        self.repairs.truncate(before);
+        if self.steps > 0 {
+            let others = others.into_iter().filter(|problem| !explain::is_misfit(problem, meant, place));
+            problems.extend(others);
+        }
+        problems
+    }
+
     /// Spells the keys of an object as its schema has them, if some are spelt otherwise.
-    fn spell(&mut self, at: &Value, json: &[u8], place: &str) -> Result<Option<Vec<u8>>, Vec<Problem>> {
+    fn spell(&mut self, at: &Value, json: &[u8], place: &str) -> Spelling {
         if Kind::of(json) != Kind::Object {
-            return Ok(None);
+            return Spelling::Right;
         }
         let schema = self.schema;
         let level = Level::of(schema, &[at]);
@@ -151,21 +178,28 @@ impl<'s> Repairer<'s> {
             entries.iter().map(|entry| level.unnamed_key(&entry.key, &keys)).collect()
         };
         let before = self.repairs.len();
-        for (entry, unnamed_key) in entries.iter_mut().zip(unnamed_keys) {
-            match unnamed_key {
-                UnnamedKey::Is(meant) if self.repairing => {
+        let mut present: HashSet<String> = entries.iter().map(|entry| entry.key.clone()).collect();
+        let mut unnamed_keys = unnamed_keys.into_iter();
+        entries.retain_mut(|entry| {
+            let near = match unnamed_keys.next() {
+                Some(UnnamedKey::Is(meant)) if self.repairing => {
                     self.note(&join(place, meant), Fault::KeySpelling);
                     entry.quoted = raw::quote(meant).into();
+                    return true;
                 }
-                UnnamedKey::Is(meant) => problems.push(self.unknown(&level, &entry.key, &[meant], place)),
-                UnnamedKey::MayBe(near) => problems.push(self.unknown(&level, &entry.key, &near, place)),
-                UnnamedKey::Unknown => {}
-            }
-        }
+                Some(UnnamedKey::Is(meant)) => vec![meant],
+                Some(UnnamedKey::MayBe(near)) => near,
+                Some(UnnamedKey::Unknown) | None => return true,
+            };
+            problems.push(explain::unknown(schema, &level, &entry.key, &near, place));
+            let meant = near.into_iter().find(|near| present.insert((*near).to_owned()));
+            entry.quoted = raw::quote(meant.unwrap_or_default()).into();
+            meant.is_some()
+        });
         if !problems.is_empty() {
-            return Err(problems);
+            return Spelling::Wrong(problems, raw::object(&entries));
         }
-        Ok((self.repairs.len() > before).then(|| raw::object(&entries)))
+        if self.repairs.len() > before { Spelling::Repaired(raw::object(&entries)) } else { Spelling::Right }
     }
 
     /// Repairs a value to one of the shapes that its schema allows.
@@ -287,7 +321,8 @@ impl<'s> Repairer<'s> {
             return missed.pop().unwrap_or_else(|| self.mismatch(at, json, place));
         }
         let way = |problems: &Vec<Problem>| {
-            problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join(" and ")
+            let told = problems.iter().take(TOLD).map(|problem| problem.message.as_str());
+            told.collect::<Vec<_>>().join(" and ")
         };
         let told = missed.iter().map(way).collect::<Vec<_>>().join(", or ");
         vec![Problem::of(self.schema, at, place, told)]
@@ -397,7 +432,7 @@ impl<'s> Repairer<'s> {
             match schema::property(at, &entry.key).or_else(|| at.get("additionalProperties")) {
                 Some(Value::Bool(false)) => {
                     let level = level.get_or_insert_with(|| Level::of(self.schema, &[at]));
-                    problems.push(self.unknown(level, &entry.key, &[], place));
+                    problems.push(explain::unknown(self.schema, level, &entry.key, &[], place));
                 }
                 Some(own) => match self.value(own, &entry.value, &inside).map(Cow::into_owned) {
                     Ok(repaired) if *repaired == *entry.value => {}
@@ -407,16 +442,7 @@ impl<'s> Repairer<'s> {
                 None => {}
             }
         }
-        let dependent = entries.iter().flat_map(|entry| schema::needed_with(at, &entry.key));
-        let present: HashSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
-        let mut asked = HashSet::new();
-        for key in schema::required(at).chain(dependent) {
-            if asked.insert(key) && !present.contains(key) {
-                let place = join(place, key);
-                let own = schema::property(at, key).unwrap_or(&Value::Bool(true));
-                problems.push(Problem::of(self.schema, own, &place, format!("`{place}` is missing")));
-            }
-        }
+        problems.extend(explain::missing(self.schema, at, &entries, place));
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -437,40 +463,12 @@ impl<'s> Repairer<'s> {
         }
     }
 
-    /// The problem of a key that is not one of the schema's, and which of them it may be.
-    fn unknown(&self, level: &Level<'_>, key: &str, near: &[&str], place: &str) -> Problem {
-        let inside = join(place, key);
-        if !self.schema.explain() {
-            let message = format!("`{inside}` is not a parameter");
-            return Problem { place: inside, message, fragment: None, example: None };
-        }
-        let known = level.listed();
-        let nearest = crate::name::nearest(key, known.iter().copied());
-        let near = near.first().or(nearest.first());
-        let hint = match (near, known.as_slice()) {
-            (Some(near), _) => format!("; did you mean `{near}`?"),
-            (None, []) => "; it takes none".to_owned(),
-            (None, [told @ .., _]) if told.len() >= KEYS_TOLD => {
-                let more = known.len() - KEYS_TOLD;
-                format!("; there are {} and {more} more", known[..KEYS_TOLD].join(", "))
-            }
-            (None, _) => format!("; there are {}", known.join(", ")),
-        };
-        let message = format!("`{inside}` is not a parameter{hint}");
-        match near.and_then(|near| level.property(near).into_iter().next()) {
-            Some(own) => Problem::of(self.schema, own, &inside, message),
-            None => Problem { place: inside, message, fragment: None, example: None },
-        }
-    }
-
     fn mismatch(&self, at: &Value, json: &[u8], place: &str) -> Vec<Problem> {
-        let why = if place.is_empty() { "do not fit: they are" } else { "does not fit: it is" };
-        self.problem(at, place, &format!("{why} {}", shown(json)))
+        vec![explain::mismatch(self.schema, at, json, place)]
     }
 
     fn problem(&self, at: &Value, place: &str, what: &str) -> Vec<Problem> {
-        let who = if place.is_empty() { "the arguments".to_owned() } else { format!("`{place}`") };
-        vec![Problem::of(self.schema, at, place, format!("{who} {what}"))]
+        vec![explain::whole(self.schema, at, place, what)]
     }
 
     fn note(&mut self, place: &str, fault: Fault) {
@@ -480,8 +478,4 @@ impl<'s> Repairer<'s> {
 
 fn owned(json: Cow<'_, [u8]>) -> Cow<'static, [u8]> {
     Cow::Owned(json.into_owned())
-}
-
-fn join(place: &str, key: &str) -> String {
-    if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
 }

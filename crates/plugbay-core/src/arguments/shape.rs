@@ -8,7 +8,7 @@ use super::{
     schema::{self, Schema},
     spelling::Level,
 };
-use crate::{name::folded, size_limit};
+use crate::{name::folded, size_limit, text::escaped_json};
 
 /// Names that models put around arguments.
 pub(super) const WRAPPERS: [&str; 8] =
@@ -91,7 +91,11 @@ pub(super) fn shown(json: &[u8]) -> String {
         Ok(_) if raw::text(json).is_some_and(|text| is_broken(&text)) => {
             "a string that begins like JSON and cannot be read as such".to_owned()
         }
-        Ok(text) if text.len() <= SHORT => format!("{} {text}", kind.name()),
+        // A line break can only stand between its parts.
+        Ok(text) if text.len() <= SHORT => {
+            let line = text.replace(['\n', '\r'], " ");
+            format!("{} {}", kind.name(), escaped_json(&line))
+        }
         _ => kind.name().to_owned(),
     }
 }

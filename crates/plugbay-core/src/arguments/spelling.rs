@@ -168,6 +168,11 @@ impl<'a> Level<'a> {
     }
 }
 
+/// The place of a key within the value at `place`.
+pub(super) fn join(place: &str, key: &str) -> String {
+    if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
+}
+
 /// Whether every key in a value, at any depth, is either named or nothing like a name.
 pub(super) fn is_clean(schema: &Schema, at: &[&Value], json: &[u8]) -> bool {
     let level = match Kind::of(json) {

@@ -1,5 +1,7 @@
 //! The corpus of malformed calls, and what must hold for every call.
 
+mod refusals;
+
 use proptest::prelude::*;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json, value::RawValue};
@@ -211,16 +213,6 @@ fn what_nobody_knows_may_take_anything() {
     let call = br#"{"name":"new__add","title":"t","description":"d"}"#;
     let call = unwrap_call(call, Envelope::EXECUTE, Mode::Repair, &unheard).unwrap();
     assert_eq!(&*call.arguments, br#"{"title":"t","description":"d"}"#);
-}
-
-#[test]
-fn the_message_shows_what_was_missed_and_an_example() {
-    let schema = br#"{"type":"object","properties":{"limit":{"type":"integer","minimum":3},"path":{"type":"string"}},"required":["path"]}"#;
-    let refusal = fit(schema, br#"{"limit":"many"}"#, Mode::Repair).unwrap_err();
-    let expected = "`limit` does not fit: it is a string \"many\"; schema: {\"minimum\":3,\"type\":\"integer\"}; \
-        for example: 3\n`path` is missing; schema: {\"type\":\"string\"}; for example: \"text\"";
-    assert_eq!(refusal.to_string(), expected);
-    assert_eq!(refusal.problems[1].place, "path");
 }
 
 #[test]

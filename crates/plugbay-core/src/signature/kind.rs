@@ -1,7 +1,9 @@
 //! The kind of value that a parameter takes, in as few characters as possible.
 
-use super::{node::Node, one_word};
-use crate::text::is_line_break;
+use std::borrow::Cow;
+
+use super::node::Node;
+use crate::text::{escaped_json, word};
 
 /// How deep objects are shown, and how much of them.
 const DEPTH: u32 = 2;
@@ -22,10 +24,14 @@ pub(super) fn kind(schema: &Node<'_>, needed: bool) -> String {
     on_one_line(told(schema, needed, DEPTH))
 }
 
-/// A kind on one line: a server's constants may have several lines, and a kind is shown as a part of one.
+/// A kind on one line: a server's constants may have several lines and hidden characters, and a kind is shown as a
+/// part of a line.
 fn on_one_line(kind: String) -> String {
-    let ends_line = |c: char| c.is_control() || is_line_break(c);
-    if kind.contains(ends_line) { kind.replace(ends_line, " ") } else { kind }
+    let kind = if kind.contains(char::is_control) { kind.replace(char::is_control, " ") } else { kind };
+    match escaped_json(&kind) {
+        Cow::Owned(escaped) => escaped,
+        Cow::Borrowed(_) => kind,
+    }
 }
 
 fn told(schema: &Node<'_>, needed: bool, depth: u32) -> String {
@@ -139,7 +145,7 @@ fn object(schema: &Node<'_>, depth: u32) -> String {
         // Inside an object most values are text, so that is not shown; further inside, names are enough.
         let kind = if depth < DEPTH { String::new() } else { told(own, needed, depth - 1) };
         let kind = if kind.is_empty() || kind == "string" { String::new() } else { format!(": {kind}") };
-        shown.push(format!("{}{mark}{kind}", one_word(name)));
+        shown.push(format!("{}{mark}{kind}", word(name)));
     }
     if members.len() > MEMBERS {
         shown.push("…".to_owned());

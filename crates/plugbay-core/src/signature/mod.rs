@@ -7,13 +7,13 @@ mod sentence;
 use std::collections::HashSet;
 
 pub use sentence::first_sentence;
-pub(crate) use sentence::sentence_ends;
+pub(crate) use sentence::{READS, sentence_ends, without_marks};
 
 use self::{
     kind::kind,
     node::{Document, Node},
 };
-use crate::{catalog::Tool, tokens::estimate};
+use crate::{catalog::Tool, text::word, tokens::estimate};
 
 /// What a line may cost, in tokens. Required parameters are shown beyond that, up to [`REQUIRED`].
 pub const LINE: usize = 44;
@@ -25,8 +25,6 @@ const PURPOSE: usize = 90;
 const DESCRIPTION: usize = 4 << 10;
 /// How many parameters are shown; the others are only counted.
 const PARAMETERS: usize = 100;
-/// A name is cut here, in bytes.
-const LONGEST_NAME: usize = 200;
 
 /// What a model must know to call a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +51,8 @@ impl Signature {
     pub fn of(name: &str, tool: &Tool) -> Self {
         let (parameters, more) = tool.raw("inputSchema").map(parameters).unwrap_or_default();
         let description = tool.description().unwrap_or_default();
-        let purpose = purpose(&first_sentence(beginning(&description)));
-        Self { name: one_word(name), parameters, more, purpose }
+        let purpose = purpose(&first_sentence(without_marks(beginning(&description))));
+        Self { name: word(name).into_owned(), parameters, more, purpose }
     }
 
     /// One line of about `budget` tokens: what does not fit is counted, not shown.
@@ -84,7 +82,7 @@ impl Signature {
 
 /// A sentence in the form for a line.
 pub(crate) fn purpose(sentence: &str) -> String {
-    shorten(sentence, PURPOSE)
+    shorten(without_marks(sentence), PURPOSE)
 }
 
 /// The sentences at the beginning of a tool's description; a line without an end mark counts as one.
@@ -124,21 +122,9 @@ fn parameters(schema: &[u8]) -> (Vec<Parameter>, usize) {
     let more = all.len().saturating_sub(PARAMETERS);
     let parameter = |(needed, name, own): &(bool, String, Node<'_>)| {
         let kind = kind(own, *needed);
-        Parameter { name: one_word(name), needed: *needed, kind }
+        Parameter { name: word(name).into_owned(), needed: *needed, kind }
     };
     (all.iter().take(PARAMETERS).map(parameter).collect(), more)
-}
-
-/// A name as one word: models see it as part of a line, so it must not break out of it.
-fn one_word(name: &str) -> String {
-    if name.len() > LONGEST_NAME {
-        return one_word(&format!("{}…", &name[..name.floor_char_boundary(LONGEST_NAME - "…".len())]));
-    }
-    if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        format!("{name:?}")
-    } else {
-        name.to_owned()
-    }
 }
 
 /// The beginning of a text, up to the end of a word.

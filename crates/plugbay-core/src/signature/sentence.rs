@@ -1,5 +1,29 @@
 //! The sentences of a description.
 
+use crate::name::folded_chars;
+
+/// The mark of a tool that only reads, in the lines of replies.
+pub(crate) const READS: &str = "[reads]";
+/// How long a mark of a server's own is at most, in bytes.
+const MARK: usize = 40;
+
+/// A description without plugbay's own marks at its beginning, however they are written: only plugbay marks tools.
+pub(crate) fn without_marks(description: &str) -> &str {
+    let mut rest = description;
+    while let Some(behind) = behind_mark(rest) {
+        let is_joint = |c: char| c.is_whitespace() || "*_`.,:;|>)-".contains(c);
+        rest = behind.trim_start_matches(is_joint);
+    }
+    rest
+}
+
+/// The text behind a mark at its beginning, before which no word stands.
+fn behind_mark(text: &str) -> Option<&str> {
+    let start = text.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '[').strip_prefix('[')?;
+    let end = start[..start.floor_char_boundary(MARK)].find(']')?;
+    folded_chars(&start[..end]).eq(folded_chars(READS)).then(|| &start[end + 1..])
+}
+
 /// The first sentence of a text on one line, or its first paragraph if that has no end.
 pub fn first_sentence(text: &str) -> String {
     let paragraph = text.trim_start().split("\n\n").next().unwrap_or_default();

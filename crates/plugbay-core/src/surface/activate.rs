@@ -13,6 +13,7 @@ use crate::{
     name::{self, ServerName},
     policy::Patterns,
     server_state::ServerState,
+    text::word,
     tokens::estimate_definition,
     wire::elements,
 };
@@ -206,8 +207,8 @@ pub fn meant(wanted: &str, snapshot: &Snapshot) -> Result<Vec<Switch>, Unclear> 
     match named[..] {
         [one] if !is_server => return Ok(vec![of_tools(&one.target.server, [one])]),
         [_, _, ..] if !is_server => {
-            let candidates =
-                named.iter().map(|found| format!("{}.{}", found.target.server, found.target.tool)).collect();
+            let name = |found: &&Found| format!("{}.{}", found.target.server, word(&found.target.tool));
+            let candidates = named.iter().map(name).collect();
             return Err(Unclear::Ambiguous { wanted: wanted.to_owned(), candidates });
         }
         _ => {}
@@ -329,7 +330,7 @@ fn tools_of(server: &ServerName, wanted: &str, snapshot: &Snapshot) -> Result<Sw
     let all: Vec<&Found> = snapshot.names.of(server).collect();
     let no_tool = || {
         let near = name::nearest(wanted, all.iter().map(|found| found.target.tool.as_str()));
-        let near = near.into_iter().map(|tool| format!("{server}.{tool}")).collect();
+        let near = near.into_iter().map(|tool| format!("{server}.{}", word(tool))).collect();
         Unclear::NoTool { server: server.clone(), tool: wanted.to_owned(), near }
     };
     let patterns = Patterns::compile([wanted]).map_err(|_| no_tool())?;

@@ -1,6 +1,6 @@
 //! The gateway's own tools, as hosts see them.
 
-use crate::name;
+use crate::{name, wire::Members};
 
 /// A tool of the gateway itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,16 @@ impl BuiltinTool {
         Self::ALL.into_iter().find(|own| own.name() == name)
     }
 
+    /// The names of its parameters.
+    pub fn parameters(self) -> Vec<String> {
+        let definition = self.definition().as_bytes();
+        let find = |span, key: &str| Members::find(definition, &span, key);
+        let properties =
+            find(0..definition.len(), "inputSchema").and_then(|schema| find(schema, "properties"));
+        let members = properties.iter().flat_map(|properties| Members::of(definition, properties).flatten());
+        members.map(|member| member.key.into_owned()).collect()
+    }
+
     /// Whether a name means one of these tools, however it is written.
     pub(super) fn is_alike(name: &str) -> bool {
         let folded = name::folded(name);
@@ -115,7 +125,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::{catalog::Tool, wire::Members};
+    use crate::catalog::Tool;
 
     #[test]
     fn definitions_are_what_they_are_called() {
@@ -127,5 +137,7 @@ mod tests {
             assert!(Members::find(&definition, &(0..definition.len()), "inputSchema").is_some());
         }
         assert_eq!(BuiltinTool::named("search"), None);
+        assert_eq!(BuiltinTool::Search.parameters(), ["query", "limit", "server", "detail"]);
+        assert!(BuiltinTool::Status.parameters().is_empty());
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     catalog::Offer,
     name::ServerName,
     signature::first_sentence,
+    text::is_line_break,
     wire::{Members, string_value},
 };
 
@@ -247,7 +248,16 @@ fn some_names(servers: &[(ServerName, String)], room: usize) -> String {
 pub fn words_of(server: &ServerName, snapshot: &Snapshot) -> Option<String> {
     let text = snapshot.catalog.get(server)?.offer.instructions.as_deref()?.trim();
     let is_cut = without_headings(text).len() + server.as_str().len() > LINES[0];
-    is_cut.then(|| format!("Instructions of {server}:\n{}", shortened(text, LONGEST_WORDS)))
+    is_cut.then(|| format!("Instructions of {server}:\n{}", indented(&shortened(text, LONGEST_WORDS))))
+}
+
+/// Lines of a server within a reply: a line without indent would look like one of plugbay's own.
+fn indented(text: &str) -> String {
+    let lines = text.split(is_line_break).map(str::trim_end);
+    lines
+        .map(|line| if line.is_empty() { String::new() } else { format!("  {line}") })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What a server is for: its instructions, or what it calls itself, or those of its tools that may be used.

@@ -16,6 +16,7 @@ use crate::{
     exposure::Exposure,
     name::{JOINT, ServerName},
     policy::Policy,
+    text::word,
     tokens::Cost,
 };
 
@@ -87,7 +88,7 @@ impl LazyNames {
                 let names = tools.names().into_iter().filter(|name| policy.may(name));
                 names.take(FIRST_NAMES).map(Cow::into_owned).collect()
             }
-            None => self.own_names(server).take(FIRST_NAMES).map(str::to_owned).collect(),
+            None => self.own_names(server).take(FIRST_NAMES).map(|name| word(name).into_owned()).collect(),
         }
     }
 

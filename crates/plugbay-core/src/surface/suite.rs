@@ -12,8 +12,10 @@ use crate::{
     arguments::ResolvedTool,
     exposure::Suite,
     name::{self, ServerName},
-    signature::{self, Signature, sentence_ends},
-    tokens::{compact, estimate},
+    search::reply::schema_line,
+    signature::{self, Signature, sentence_ends, without_marks},
+    text,
+    tokens::estimate,
 };
 
 /// The name of plugbay's `read_result` in the suite of a server that has a tool `read_result` of its own. It
@@ -143,9 +145,9 @@ pub fn introspect_with(
 fn line(found: &Found, suite: &Suite, full: bool) -> String {
     let mut signature = Signature::of(found.own_name(), &found.tool);
     if let Some(text) = found.tool.description() {
-        signature.purpose = shortened(&text, suite.summary.unwrap_or(SUMMARY));
+        signature.purpose = shortened(without_marks(&text), suite.summary.unwrap_or(SUMMARY));
     }
-    match found.tool.raw("inputSchema").map(compact).filter(|_| full) {
+    match found.tool.raw("inputSchema").map(schema_line).filter(|_| full) {
         Some(schema) => format!("{} - {}\n{schema}", signature.name, signature.purpose),
         None => signature.line(signature::LINE + estimate(&signature.purpose)),
     }
@@ -207,7 +209,8 @@ pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) ->
         let lines = near.iter().filter_map(|name| by(&|found| found.target.tool == *name));
         let lines: Vec<String> =
             lines.map(|found| Signature::of(found.own_name(), &found.tool).line(signature::LINE)).collect();
-        format!("{server} has no tool {}. It has:\n{}", json!(wanted), lines.join("\n"))
+        let wanted = json!(wanted).to_string();
+        format!("{server} has no tool {}. It has:\n{}", text::escaped_json(&wanted), lines.join("\n"))
     })
 }
 

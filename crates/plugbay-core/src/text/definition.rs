@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr_iter};
 
-use super::{HiddenKinds, kind, marks};
+use super::{HiddenKinds, is_hidden_break, kind, marks};
 use crate::wire::{Cursor, ScanError, Span, Unescaped, Walk, string_value};
 
 /// A definition without hidden characters.
@@ -26,7 +26,7 @@ pub fn is_plain(json: &[u8]) -> bool {
     json.is_ascii() && memchr(0x7f, json).is_none() && !memchr_iter(b'\\', json).any(escaped)
 }
 
-/// Takes hidden characters out of the texts of a JSON value. Keys stay, and so do the top-level members
+/// Takes hidden characters out of the texts of a JSON value; line breaks among them become blanks. Keys stay, and so do the top-level members
 /// `identity`, by which the item is requested, and the values that arguments are compared with.
 pub fn clean_definition(json: &Bytes, identity: &[&str]) -> Cleaned {
     let mut edits = Edits::default();
@@ -36,9 +36,10 @@ pub fn clean_definition(json: &Bytes, identity: &[&str]) -> Cleaned {
     let Edits { cuts, stripped, kept } = edits;
     let definition = (!cuts.is_empty()).then(|| {
         let (mut out, mut done) = (BytesMut::with_capacity(json.len()), 0);
-        for cut in cuts {
-            out.put_slice(&json[done..cut.start]);
-            done = cut.end;
+        for Cut { span, is_break } in cuts {
+            out.put_slice(&json[done..span.start]);
+            out.put_slice(if is_break { b" " } else { b"" });
+            done = span.end;
         }
         out.put_slice(&json[done..]);
         out.freeze()
@@ -85,10 +86,17 @@ impl Place<'_> {
     }
 }
 
+/// A place to cut out.
+struct Cut {
+    span: Span,
+    /// It is a line break: a blank takes its place.
+    is_break: bool,
+}
+
 #[derive(Default)]
 struct Edits {
-    /// The spans to cut out, in the order of the text.
-    cuts: Vec<Span>,
+    /// The places to cut out, in the order of the text.
+    cuts: Vec<Cut>,
     stripped: HiddenKinds,
     kept: HiddenKinds,
 }
@@ -140,7 +148,7 @@ impl Edits {
             return;
         }
         let mut at = span.start + 1;
-        for ((_, length), mark) in characters(text).zip(marks(&chars)) {
+        for ((char, length), mark) in characters(text).zip(marks(&chars)) {
             let bytes = at..at + length;
             at = bytes.end;
             match mark {
@@ -148,9 +156,12 @@ impl Edits {
                 Some(kind) if keeps => self.kept.insert(kind),
                 Some(kind) => {
                     self.stripped.insert(kind);
+                    let is_break = is_hidden_break(kind, char);
                     match self.cuts.last_mut() {
-                        Some(last) if last.end == bytes.start => last.end = bytes.end,
-                        _ => self.cuts.push(bytes),
+                        Some(last) if last.span.end == bytes.start && !last.is_break && !is_break => {
+                            last.span.end = bytes.end;
+                        }
+                        _ => self.cuts.push(Cut { span: bytes, is_break }),
                     }
                 }
             }

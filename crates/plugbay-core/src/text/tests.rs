@@ -67,10 +67,11 @@ const CORPUS: &[(&str, &str)] = &[
     ("\x1b[31\nnext line", "\nnext line"),
     // Control characters.
     ("bell\x07 back\x08 null\0 del\x7f", "bell back null del"),
-    ("vertical\x0b form\x0c", "vertical form"),
-    ("c1 \u{80}\u{85}\u{99}", "c1 "),
-    ("safe\rrm -rf", "saferm -rf"),
-    ("line\u{2028}and\u{2029}paragraph", "lineandparagraph"),
+    ("c1 \u{80}\u{99}", "c1 "),
+    // A line break keeps words apart.
+    ("vertical\x0bform\x0c", "vertical form "),
+    ("safe\rrm -rf", "safe rm -rf"),
+    ("line\u{2028}and\u{2029}paragraph\u{85}", "line and paragraph "),
     // Direction marks.
     ("a\u{202e}b\u{202c}", "ab"),
     ("\u{202a}\u{202b}\u{202d}x", "x"),

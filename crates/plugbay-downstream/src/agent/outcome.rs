@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use plugbay_core::text::visible;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -97,11 +98,12 @@ impl Block {
     /// Describes a block in words: the model may not be able to see it, and it may be large.
     fn describe(&self) -> String {
         let Self { kind, text, mime_type, uri, resource } = self;
-        match (kind.as_str(), resource) {
+        let [kind, mime_type, uri] = [kind, mime_type, uri].map(|text| visible(text));
+        match (&*kind, resource) {
             ("text", _) => text.clone(),
             ("resource_link", _) => format!("[link to {uri}, shown to the user]"),
-            ("resource", Some(Resource { text: Some(text), uri })) => format!("[{uri}]\n{text}"),
-            ("resource", Some(Resource { uri, .. })) => format!("[{uri}, shown to the user]"),
+            ("resource", Some(Resource { text: Some(text), uri })) => format!("[{}]\n{text}", visible(uri)),
+            ("resource", Some(Resource { uri, .. })) => format!("[{}, shown to the user]", visible(uri)),
             _ => format!("[{kind}, {mime_type}, shown to the user]"),
         }
     }

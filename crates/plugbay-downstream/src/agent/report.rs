@@ -2,7 +2,10 @@
 
 use std::{fmt::Write, time::Duration};
 
-use plugbay_core::model::ModelError;
+use plugbay_core::{
+    model::ModelError,
+    text::{on_one_line, word},
+};
 use serde_json::{json, value::RawValue};
 
 use super::outcome::Outcome;
@@ -110,7 +113,8 @@ impl Report {
         }
         let mut record = "Calls:".to_owned();
         for (number, Line { tool, arguments, status }) in (1..).zip(&self.lines) {
-            let _ = write!(record, "\n{number}. {tool} {}: {}", beginning(arguments), status.describe());
+            let (tool, arguments) = (word(tool), beginning(arguments));
+            let _ = write!(record, "\n{number}. {tool} {arguments}: {}", status.describe());
         }
         if self.left_out > 0 {
             let _ = write!(record, "\n{} images or files were too large to be shown here.", self.left_out);
@@ -133,10 +137,10 @@ impl CallStatus {
 
 /// The beginning of a text, on one line.
 fn beginning(text: &str) -> String {
-    let line = text.lines().collect::<Vec<_>>().join(" ");
+    let line = on_one_line(text);
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+        None => line.into_owned(),
     }
 }
 

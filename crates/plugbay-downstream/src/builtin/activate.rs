@@ -19,6 +19,7 @@ use plugbay_core::{
         activate::{self, Extent, State, Switch},
         words_of,
     },
+    text::listed,
     tokens::estimate,
 };
 use tokio::{
@@ -28,8 +29,10 @@ use tokio::{
 };
 
 use super::call_arguments::Arguments;
-use crate::{context::RequestContext, message::Request, respond, session::Session};
+use crate::{context::RequestContext, respond, session::Session};
 
+/// The keys under which models name what they mean.
+const NAMES: [&str; 4] = ["name", "names", "server", "servers"];
 /// About how many tokens the signatures of activated tools may cost.
 const SIGNATURES: usize = 2000;
 /// A server that is already up reports within this time.
@@ -39,7 +42,13 @@ pub(super) fn switch(context: RequestContext<'_>, tool: BuiltinTool) {
     let owned = context.to_owned();
     let switching = async move {
         let context = owned.borrow();
-        let names = match requested_names(context.request) {
+        let arguments = Arguments::of(context.request);
+        let names = match requested_names(&arguments) {
+            Ok(names) if names.is_empty() => {
+                let missing = nothing_requested(context.session);
+                let failed = vec![arguments.with_unknown(&missing, tool, &NAMES)];
+                return SwitchOutcome { done: Vec::new(), failed };
+            }
             Ok(names) => names,
             Err(too_long) => return SwitchOutcome { done: Vec::new(), failed: vec![too_long.to_string()] },
         };
@@ -77,8 +86,17 @@ impl SwitchOutcome {
 }
 
 /// The requested names: one, several, or several in one text.
-fn requested_names(request: &Request) -> Result<Vec<String>, TooLong> {
-    Arguments::of(request).names(&["name", "names", "server", "servers"], |text| parts(text).collect())
+fn requested_names(arguments: &Arguments<'_>) -> Result<Vec<String>, TooLong> {
+    arguments.names(&NAMES, |text| parts(text).collect())
+}
+
+/// The error for a call that names nothing.
+fn nothing_requested(session: &Session) -> String {
+    let servers: Vec<String> = session.snapshot().servers().iter().map(ToString::to_string).collect();
+    match &servers[..] {
+        [] => "there are no servers; see gateway_status".to_owned(),
+        _ => format!("\"name\" is missing: one of {}", listed(servers.iter().map(String::as_str))),
+    }
 }
 
 /// Splits a text at commas and spaces, but not within the braces of a pattern.
@@ -198,20 +216,20 @@ fn deactivated(session: &Session, switch: &Switch) -> String {
 
 async fn resolve_switches(session: &Session, names: &[String]) -> (Vec<Switch>, Vec<String>) {
     let snapshot = session.snapshot();
-    let (mut switches, mut unclear) = (Vec::new(), Vec::new());
+    let (mut switches, mut unclear): (Vec<Switch>, Vec<String>) = (Vec::new(), Vec::new());
     for (at, name) in names.iter().enumerate() {
         let_others_run(at).await;
         match activate::meant(name, &snapshot) {
-            Ok(resolved) => switches.extend(resolved),
+            // Two names may mean the same.
+            Ok(resolved) => {
+                for switch in resolved {
+                    if !switches.contains(&switch) {
+                        switches.push(switch);
+                    }
+                }
+            }
             Err(why) => unclear.push(why.to_string()),
         }
-    }
-    if names.is_empty() {
-        let servers: Vec<String> = snapshot.servers().iter().map(ToString::to_string).collect();
-        unclear.push(match &servers[..] {
-            [] => "there are no servers; see gateway_status".to_owned(),
-            _ => format!("\"name\" is missing: one of {}", servers.join(", ")),
-        });
     }
     (switches, unclear)
 }

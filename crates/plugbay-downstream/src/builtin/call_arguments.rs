@@ -1,13 +1,18 @@
 //! The arguments of a call of a built-in tool.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use plugbay_core::{
+    arguments::no_parameters,
     size_limit::{self, TooLong},
+    surface::BuiltinTool,
     wire::{Members, Span, elements, string_value},
 };
 
 use crate::message::Request;
+
+/// How many keys that a tool does not know are named.
+const UNKNOWN: usize = 5;
 
 /// The arguments of a call, looked up by name.
 pub(super) struct Arguments<'a>(Option<&'a [u8]>);
@@ -74,13 +79,31 @@ impl<'a> Arguments<'a> {
         Ok(text)
     }
 
-    /// The names at these keys: one text or a list of them, each split by `parts`.
+    /// An error about missing arguments, and the keys that a built-in tool does not know: one of them may be what was
+    /// meant. `also` are keys that it accepts beside its parameters.
+    pub(super) fn with_unknown(&self, missing: &str, tool: BuiltinTool, also: &[&str]) -> String {
+        let unknown = self.unknown(tool, also);
+        if unknown.is_empty() { missing.to_owned() } else { format!("{missing}\n{unknown}") }
+    }
+
+    /// The sentences about keys that a built-in tool does not know.
+    pub(super) fn unknown(&self, tool: BuiltinTool, also: &[&str]) -> String {
+        let known = tool.parameters();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let bytes = self.0.unwrap_or_default();
+        let keys = Members::of(bytes, &(0..bytes.len())).flatten().map(|member| member.key);
+        let unknown: Vec<_> =
+            keys.filter(|key| !known.contains(&&**key) && !also.contains(&&**key)).take(UNKNOWN).collect();
+        no_parameters(unknown.iter().map(AsRef::as_ref), &known)
+    }
+
+    /// The names at these keys, each once: one text or a list of them, each split by `parts`.
     pub(super) fn names(
         &self,
         keys: &[&'static str],
         parts: impl Fn(&str) -> Vec<String>,
     ) -> Result<Vec<String>, TooLong> {
-        let mut names = Vec::new();
+        let (mut names, mut known, mut count) = (Vec::new(), HashSet::new(), 0);
         for key in keys {
             let length = self.raw(key).map_or(0, <[u8]>::len);
             if length > size_limit::ALL_NAMES {
@@ -88,9 +111,12 @@ impl<'a> Arguments<'a> {
             }
             for name in self.texts(key).iter().flat_map(|text| parts(text)) {
                 size_limit::check_length(key, &name, size_limit::NAME)?;
-                names.push(name);
+                count += 1;
+                if known.insert(name.clone()) {
+                    names.push(name);
+                }
             }
-            size_limit::check_names(key, names.len())?;
+            size_limit::check_names(key, count)?;
         }
         Ok(names)
     }

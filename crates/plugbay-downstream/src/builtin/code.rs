@@ -80,9 +80,11 @@ impl Wanted {
             (Some(_), Some(_)) => {
                 Err("give \"code\" or \"resume\": a stopped run goes on with the code that it has".to_owned())
             }
-            (None, None) => Err("\"code\" is missing: JavaScript that calls tools, such as \
-                `return await tools.server.tool({…})`"
-                .to_owned()),
+            (None, None) => {
+                let missing = "\"code\" is missing: JavaScript that calls tools, such as \
+                    `return await tools.server.tool({…})`";
+                Err(arguments.with_unknown(missing, BuiltinTool::RunCode, &[]))
+            }
             (None, Some(resume)) => match resume.trim().parse() {
                 Ok(run) => Ok(Self::Resume(run)),
                 Err(()) => Err("\"resume\" must be the name of a stopped run: run_…".to_owned()),

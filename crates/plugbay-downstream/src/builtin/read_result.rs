@@ -11,6 +11,7 @@ use plugbay_core::{
     reference::Handle,
     size_limit,
     surface::{BuiltinTool, suite},
+    text::on_one_line,
 };
 use serde_json::json;
 
@@ -151,7 +152,7 @@ impl Reading {
         let Excerpt { text, note, .. } = match &self.part {
             Part::Lines(from, to) => outline::lines(&text, *from, *to, self.budget),
             Part::Grep(pattern) => outline::grep(&text, pattern, 0, self.budget)
-                .map_err(|error| format!("\"grep\" is no regular expression: {error}"))?,
+                .map_err(|error| format!("\"grep\" is no regular expression: {}", on_one_line(&error)))?,
             Part::Page(page) => outline::page(&text, *page, self.budget),
             Part::Jq(_) => return Ok(text),
         };

@@ -45,11 +45,16 @@ pub(super) fn serve(context: RequestContext<'_>) {
         (Some(query), _) => query,
         (None, Some(server)) => {
             let (is_large, limit) = (snapshot.tool_index.is_large(), limit.unwrap_or(MOST_HITS));
-            return context.text_made(is_large, move |_| Ok(all_of(&server, &snapshot, limit, detail)));
+            // One of them may be what was searched for.
+            let unknown = arguments.unknown(BuiltinTool::Search, &[]);
+            return context.text_made(is_large, move |_| {
+                let all = all_of(&server, &snapshot, limit, detail);
+                Ok(if unknown.is_empty() { all } else { format!("{all}\n{unknown}") })
+            });
         }
         (None, None) => {
             let missing = arguments.missing("query", "say what the tool should do");
-            return context.text(&Err(missing));
+            return context.text(&Err(arguments.with_unknown(&missing, BuiltinTool::Search, &[])));
         }
     };
     let searched = snapshot.clone();

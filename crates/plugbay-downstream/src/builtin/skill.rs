@@ -1,12 +1,13 @@
 //! `describe_tool` for a skill: returns its text, for a model whose host does not support skills.
 
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
 use bytes::Bytes;
 use plugbay_core::{
     name::ServerName,
     size_limit,
     surface::{BuiltinTool, Skill, SkillPlace, Snapshot},
+    text::word,
     wire::{Members, elements, string_value},
 };
 use serde_json::json;
@@ -45,11 +46,11 @@ pub(super) fn describe(context: RequestContext<'_>, snapshot: &Snapshot, uri: St
     let origin = skill.as_ref().map(|skill| skill.server.clone()).or_else(|| owner(snapshot, &uri));
     let params = json!({ "uri": uri });
     let Some(reading) = InnerRequest::new(context, "resources/read", &params, route::resource) else {
-        return context.text(&Err(format!("{uri} cannot be read")));
+        return context.text(&Err(format!("{} cannot be read", word(&uri))));
     };
     context.later(reading.result(), move |context, read| {
         let text = read.map(|result| text(&uri, &result));
-        let text = text.map_err(|why| format!("{uri} cannot be read: {why}"));
+        let text = text.map_err(|why| format!("{} cannot be read: {why}", word(&uri)));
         context.text(&text.map(|text| told(&text, &uri, skill.as_ref(), origin.as_ref())));
     });
 }
@@ -64,11 +65,12 @@ fn owner(snapshot: &Snapshot, uri: &str) -> Option<ServerName> {
 /// The file, preceded by its origin: text from a server must not look like text from plugbay.
 fn told(text: &str, uri: &str, skill: Option<&Skill>, origin: Option<&ServerName>) -> String {
     let Some(origin) = origin else { return text.to_owned() };
-    let mut told = format!("{uri}, as server {origin} wrote it:\n\n{text}");
+    let mut told = format!("{}, as server {origin} wrote it:\n\n{text}", word(uri));
     let files = skill.and_then(|skill| skill.files.as_deref()).unwrap_or_default();
-    let others: Vec<&str> = files.iter().map(String::as_str).filter(|file| *file != uri).collect();
+    let others: Vec<Cow<'_, str>> =
+        files.iter().filter(|file| *file != uri).take(FILES).map(|file| word(file)).collect();
     if !others.is_empty() {
-        let shown = others[..others.len().min(FILES)].join("\n");
+        let shown = others.join("\n");
         let _ =
             write!(told, "\n\nIts other files ({} reads them too):\n{shown}", BuiltinTool::Describe.name());
     }
@@ -82,5 +84,5 @@ fn text(uri: &str, result: &Bytes) -> String {
     let text = |content| string_value(&result[Members::find(result, content, "text")?]);
     let texts: Vec<String> =
         contents.iter().filter_map(|content| Some(text(content)?.into_owned())).collect();
-    if texts.is_empty() { format!("{uri} is not text") } else { texts.join("\n") }
+    if texts.is_empty() { format!("{} is not text", word(uri)) } else { texts.join("\n") }
 }

@@ -8,6 +8,7 @@ use plugbay_core::{
     filter::FilterError,
     outline::{self, OUTLINE_TOKENS, OutputSchema, Readable, Replacement},
     shape::Shape,
+    text::on_one_line as on_one_line_text,
     tool_result::{ToolResult, result_value},
     wire::{Members, string_value},
 };
@@ -121,7 +122,9 @@ pub(crate) fn text_result(text: &str) -> Bytes {
 pub(crate) fn filter_failed(error: &FilterError, value: &[u8]) -> String {
     match error {
         FilterError::Unavailable(_) => error.to_string(),
-        FilterError::Wrong(_) => format!("jq: {error}\nthe result: {}", shape_of(value)),
+        FilterError::Wrong(_) => {
+            format!("jq: {}\nthe result: {}", on_one_line_text(&error.to_string()), shape_of(value))
+        }
     }
 }
 

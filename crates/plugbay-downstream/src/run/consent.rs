@@ -49,8 +49,8 @@ fn elicitation(planned_call: &PlannedCall, by: BuiltinTool) -> Value {
         if planned_call.effect == Effect::Destroys { "change or delete things" } else { "add something" };
     let PlannedCall { tool, arguments, .. } = planned_call;
     let shown = visible(&shown(arguments));
-    let message =
-        format!("{} wants to call {tool}, which may {may}.\n\n{shown}\n\nAllow this call?", by.name());
+    let (by, tool) = (by.name(), text::word(tool));
+    let message = format!("{by} wants to call {tool}, which may {may}.\n\n{shown}\n\nAllow this call?");
     json!({ "message": message, "requestedSchema": { "type": "object", "properties": {} } })
 }
 

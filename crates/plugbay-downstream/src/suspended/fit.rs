@@ -13,6 +13,7 @@ use plugbay_core::{
     reference::Handle,
     surface::{BuiltinTool, suite},
     task::{Task, TaskRole},
+    text::{on_one_line, word},
     wire::{Frame, Head, Kind, Members, Span, string_value},
 };
 
@@ -312,7 +313,7 @@ impl Fitting {
         why: &str,
     ) -> Option<(Vec<u8>, Option<Handle>)> {
         let handle = Results::new_handle()?;
-        let mut text = format!("{} was called, and has answered. jq: {why}", self.tool);
+        let mut text = format!("{} was called, and has answered. jq: {}", word(&self.tool), on_one_line(why));
         let _ = write!(text, "\nits result: {}\n{}", parts::shape_of(value), self.closing(handle));
         let told = parts::with_text(result, &text, true);
         store.put(handle, &self.tool, result)?;

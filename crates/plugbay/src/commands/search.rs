@@ -6,6 +6,7 @@ use plugbay_core::{
     search::{
         Explanation,
         memory::{Remembered, SearchMemory},
+        reply,
     },
     signature::Signature,
     surface::{Found, Snapshot},
@@ -61,6 +62,8 @@ pub struct Results {
     /// Whether no hit fits well.
     pub poor: bool,
     pub hits: Vec<Row>,
+    /// The names of further tools, if no hit fits well: one of them may be right.
+    pub further: Vec<String>,
 }
 
 /// The memory of a project's searches.
@@ -170,8 +173,9 @@ fn find_in(
 ) -> Results {
     let tool_index = &snapshot.tool_index;
     let (query, server) = (&request.query, request.server.as_ref());
-    let local =
-        tool_index.search_recalling(query, request.limit, server, (memory, today()), embeddings::table);
+    let search =
+        |limit| tool_index.search_recalling(query, limit, server, (memory, today()), embeddings::table);
+    let local = search(request.limit);
     let Ranked { hits, clear, poor } = ranking::merge(request, snapshot, names, &local);
     let row = |(found, score): &(&Found, Option<f32>)| Row {
         tool: found.exposed.clone(),
@@ -182,7 +186,9 @@ fn find_in(
             .then(|| tool_index.explain(&request.query, &found.exposed, embeddings::table))
             .flatten(),
     };
-    Results { clear, poor, hits: hits.iter().map(row).collect() }
+    let further = if poor { search(request.limit + reply::FURTHER) } else { Vec::new() };
+    let further = further.iter().skip(request.limit).map(|(found, _)| found.exposed.clone()).collect();
+    Results { clear, poor, hits: hits.iter().map(row).collect(), further }
 }
 
 /// Servers for which the cache has no tools.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use plugbay_core::search::{Explanation, Field, Match, Relation};
+use plugbay_core::search::{Explanation, Field, Match, Relation, reply};
 
 use super::{Style, View, one_line, table::cut};
 use crate::commands::{
@@ -27,6 +27,10 @@ impl View for Results {
             if let Some(explanation) = &row.explanation {
                 text.push_str(&style.dim(&explain(explanation)));
             }
+        }
+        text.push_str(reply::further(self.further.iter().map(String::as_str)).trim_start());
+        if !self.further.is_empty() {
+            text.push('\n');
         }
         text
     }
@@ -116,12 +120,14 @@ mod tests {
             signature: "a__b(x: int) - \u{1b}[31mDoes it.".to_owned(),
             explanation: Some(explanation),
         };
-        let results = Results { clear: true, poor: false, hits: vec![row] };
+        let further = vec!["a__c".to_owned(), "b__d".to_owned()];
+        let results = Results { clear: false, poor: true, hits: vec![row], further };
         let expected = "\
 0.90  a__b(x: int) - Does it.
       75% issu (synonym): name 80%, details 20%
       50% of the name was asked for
       0.30 near in meaning
+or: a__c, b__d
 ";
         assert_eq!(results.human(Style::PLAIN), expected);
         let narrow = results.human(Style { colour: false, width: Some(20) });

@@ -91,6 +91,23 @@ fn a_search_without_hits_says_how_to_ask() {
 }
 
 #[test]
+fn a_search_without_a_good_hit_names_further_tools() {
+    let harness = Harness::with(&samples());
+    harness.run(&["tools"]);
+    let poor = ["search", "--limit", "1", "delete calculator quux"];
+    let run = harness.run(&poor);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert!(lines.len() == 2 && lines[1].starts_with("or: ") && lines[1].contains("__"), "{}", run.out);
+    assert_eq!(run.err, "note: no tool fits this well\n");
+    let results = harness.run(&[&poor[..], &["--json"]].concat()).json();
+    let further: Vec<&str> =
+        results["further"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(lines[1], format!("or: {}", further.join(", ")));
+    let fits = harness.run(&["search", "--limit", "1", "prime factors", "--json"]).json();
+    assert_eq!(fits["further"], json!([]));
+}
+
+#[test]
 fn tool_signatures_are_one_line_each() {
     let harness = Harness::with(&samples());
     let run = harness.run(&["tools", "--signature", "--server", "notes"]);

@@ -5,11 +5,12 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::json;
 
-use super::{Skill, Skills};
+use super::{super::instructions::one_line, Skill, Skills};
 use crate::{
     catalog::Tool,
     name::ServerName,
     search::{EmbeddingTable, Engine},
+    text::word,
 };
 
 /// How many skills are shown beside the tools that a search found.
@@ -70,9 +71,9 @@ impl Skill {
     pub fn line(&self, reader: &str) -> String {
         let Self { name, server, description, uri, .. } = self;
         // On one line, whatever its server wrote.
-        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let purpose: String = one_line(description).chars().take(PURPOSE).collect();
-        format!("skill {} of {server} - {purpose} (read it: {reader} {uri})", one_line(name))
+        let (name, uri) = (word(name), word(uri));
+        format!("skill {name} of {server} - {purpose} (read it: {reader} {uri})")
     }
 }
 

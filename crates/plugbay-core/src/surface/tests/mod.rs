@@ -2,6 +2,7 @@
 
 mod activation;
 mod apps;
+mod forged;
 mod grants;
 mod naming;
 mod notices;

@@ -9,6 +9,7 @@ use plugbay_core::{
     signature::{self, Signature},
     size_limit,
     surface::{Found, Snapshot, activate::server_meant, words_of},
+    text::escaped_json,
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -108,7 +109,8 @@ fn help(session: &Session, arguments: &Arguments<'_>) -> Result<Bytes, Failure> 
     };
     let mut lines: Vec<String> = words_of(&server, &snapshot).into_iter().collect();
     lines.extend(snapshot.names.for_model_of(&server).map(|found| {
-        let signature = Signature::of(&call_of(found), &found.tool);
+        // What is quoted in the expression of a call stays as it is.
+        let signature = Signature { name: call_of(found), ..Signature::of(&found.exposed, &found.tool) };
         signature.line(signature::LINE)
     }));
     if let Some(failure) = snapshot.catalog.failure(&server) {
@@ -159,7 +161,11 @@ fn member(name: &str) -> String {
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '$');
     let is_identifier =
         starts && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$'));
-    if is_identifier { format!(".{name}") } else { format!("[{}]", Value::from(name)) }
+    if is_identifier {
+        format!(".{name}")
+    } else {
+        format!("[{}]", escaped_json(&Value::from(name).to_string()))
+    }
 }
 
 #[cfg(test)]
@@ -169,8 +175,8 @@ mod tests {
     #[test]
     fn names_that_are_no_identifiers_are_quoted() {
         assert_eq!(
-            [member("git"), member("a-b"), member("7z"), member("c.d\"")],
-            [".git", r#"["a-b"]"#, r#"["7z"]"#, r#"["c.d\""]"#]
+            [member("git"), member("a-b"), member("7z"), member("c.d\""), member("e\n\u{2028}")],
+            [".git", r#"["a-b"]"#, r#"["7z"]"#, r#"["c.d\""]"#, r#"["e\n\u2028"]"#]
         );
     }
 }

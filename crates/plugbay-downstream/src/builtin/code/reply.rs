@@ -6,6 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     fit::ResultRules,
     surface::{BuiltinTool, Effect},
+    text::{is_line_break, on_one_line, word},
     tool_result::ToolResult,
     wire::{Members, elements, string_value},
 };
@@ -155,11 +156,13 @@ pub(super) fn cannot_resume(run: RunId) -> String {
 
 /// Says why a script has failed, and which of its calls may have changed something.
 fn failure(why: &str, ledger: &Ledger, dry_run: bool) -> String {
+    // It may quote a server: a line of its own would look like one of the calls.
+    let why = why.split(is_line_break).collect::<Vec<_>>().join("\n  ");
     let was_made =
         |entry: &Entry| matches!(entry.state, CallState::UnderWay | CallState::Done | CallState::Failed(_));
     let may_have_changed = |tool: &CalledTool, entry: &Entry| tool.effect > Effect::Reads && was_made(entry);
     if dry_run || !ledger.tool_calls().any(|(_, tool, entry)| may_have_changed(tool, entry)) {
-        return why.to_owned();
+        return why;
     }
     let calls = calls(ledger, "Calls that were made and may have changed something:", may_have_changed);
     format!("{why}\n{calls}")
@@ -183,7 +186,8 @@ fn calls(ledger: &Ledger, title: &str, is_told: impl Fn(&CalledTool, &Entry) -> 
             CallState::Failed(why) => format!("failed: {}", beginning(why)),
             CallState::Refused(why) => format!("refused: {}", beginning(why)),
         };
-        let _ = write!(text, "\n{number}. {} {}: {state}", tool.name, beginning(&arguments));
+        let name = word(&tool.name);
+        let _ = write!(text, "\n{number}. {name} {}: {state}", beginning(&arguments));
     }
     if let more @ 1.. = told.len().saturating_sub(MOST_CALLS) {
         let _ = write!(text, "\nand {more} more");
@@ -191,10 +195,11 @@ fn calls(ledger: &Ledger, title: &str, is_told: impl Fn(&CalledTool, &Entry) -> 
     text
 }
 
+/// The beginning of a text, on one line.
 fn beginning(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", on_one_line(&text[..end])),
+        None => on_one_line(text).into_owned(),
     }
 }
 

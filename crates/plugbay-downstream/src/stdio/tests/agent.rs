@@ -161,6 +161,9 @@ async fn an_agent_run_can_be_limited_to_one_server() {
     assert_eq!((why.as_str(), failed), (r#"there is no server "t", but s"#, true));
     agent.call(json!({ "query": " " })).await;
     assert_eq!(agent.told().await.0, "\"query\" is missing: say what you want done");
+    agent.call(json!({ "request": "x" })).await;
+    let (told, ..) = agent.told().await;
+    assert!(told.ends_with("done\n`request` is not a parameter; there are query, server"), "{told}");
     for name in ["s", "S"] {
         agent.call(json!({ "query": "x", "server": name })).await;
         let asked = agent.asked().await;

@@ -15,6 +15,7 @@ mod notifications;
 mod opening;
 mod pass_through;
 mod ranking;
+mod replies;
 mod resources;
 mod results;
 mod sampling;
