@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     name::ServerName,
     script::{Function, ScriptAnswer, ScriptCall},
-    signature::{self, Signature},
+    signature::{self, Signature, Steps},
     size_limit,
     surface::{Found, Snapshot, activate::server_meant, words_of},
 };
@@ -69,10 +69,12 @@ fn search(session: &Session, arguments: &Arguments<'_>) -> Result<Bytes, Failure
     let limit = limit.clamp(1, MOST_HITS);
     let table = session.gateway().table;
     let hits = snapshot.tool_index.search(&query, limit, server.as_ref(), table);
+    let mut steps = Steps::default();
     let hits: Vec<Value> = hits
         .iter()
         .map(|(found, _)| {
-            let signature = Signature::of(&found.exposed, &found.tool).line(signature::LINE);
+            let signature = Signature::for_line(&found.exposed, &found.tool, &mut steps);
+            let signature = signature.line(signature::LINE);
             json!({ "name": found.exposed, "call": call_of(found), "signature": signature })
         })
         .collect();
@@ -107,8 +109,10 @@ fn help(session: &Session, arguments: &Arguments<'_>) -> Result<Bytes, Failure> 
         return Ok(Value::from(help).to_string().into());
     };
     let mut lines: Vec<String> = words_of(&server, &snapshot).into_iter().collect();
-    lines.extend(snapshot.names.for_model_of(&server).map(|found| {
-        let signature = Signature::of(&call_of(found), &found.tool);
+    let tools: Vec<&Found> = snapshot.names.for_model_of(&server).collect();
+    let mut steps = Steps::default();
+    lines.extend(tools.into_iter().map(|found| {
+        let signature = Signature::for_line(&call_of(found), &found.tool, &mut steps);
         signature.line(signature::LINE)
     }));
     if let Some(failure) = snapshot.catalog.failure(&server) {
