@@ -34,6 +34,14 @@ pub struct ToolData {
     schema: SchemaCell,
 }
 
+/// The member whose place is remembered.
+const SCHEMA: &str = "inputSchema";
+/// How many bytes of a definition one byte of its description may take: most escapes have as many, or have three
+/// for each byte.
+const ESCAPED: usize = 2;
+/// How long the end of a cut text may be that is a part of an escape.
+const LONGEST_ESCAPE: usize = "\\ud83d\\ude42".len();
+
 /// Where the values of two members stand in a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolPlaces {
@@ -43,9 +51,13 @@ pub struct ToolPlaces {
     description: [u32; 2],
 }
 
-/// A tool's compiled schema, once it was needed. It follows from the definition, so comparisons ignore it.
+/// A tool's schema, once it was needed: where it stands, and the compiled one. Both follow from the definition,
+/// so comparisons ignore them.
 #[derive(Debug, Default)]
-struct SchemaCell(OnceLock<Option<Arc<CompiledSchema>>>);
+struct SchemaCell {
+    place: OnceLock<Option<[u32; 2]>>,
+    compiled: OnceLock<Option<Arc<CompiledSchema>>>,
+}
 
 impl PartialEq for SchemaCell {
     fn eq(&self, _: &Self) -> bool {
@@ -66,7 +78,6 @@ impl Deref for Tool {
 impl ToolPlaces {
     /// `None` for places that do not fit into 32 bits.
     pub fn new(name: &Span, description: Option<&Span>) -> Option<Self> {
-        let numbers = |span: &Span| Some([u32::try_from(span.start).ok()?, u32::try_from(span.end).ok()?]);
         let description = description.map_or(Some([0, 0]), numbers)?;
         Some(Self { name: numbers(name)?, description })
     }
@@ -80,6 +91,10 @@ impl ToolPlaces {
     pub fn from_numbers([a, b, c, d]: [u32; 4]) -> Self {
         Self { name: [a, b], description: [c, d] }
     }
+}
+
+fn numbers(span: &Span) -> Option<[u32; 2]> {
+    Some([u32::try_from(span.start).ok()?, u32::try_from(span.end).ok()?])
 }
 
 fn span([start, end]: [u32; 2]) -> Span {
@@ -144,21 +159,51 @@ impl ToolData {
         string_value(&self.definition[self.description_span()?]).map(Cow::into_owned)
     }
 
+    /// At most so many bytes of the description, and whether that is all of it. Nothing after them is decoded.
+    pub fn description_start(&self, longest: usize) -> Option<(String, bool)> {
+        let json = &self.definition[self.description_span()?];
+        let decoded = |json: &[u8]| string_value(json).map(Cow::into_owned);
+        let enough = 1 + ESCAPED * longest;
+        let (mut text, mut is_whole) = if json.len() <= enough + LONGEST_ESCAPE {
+            (decoded(json)?, true)
+        } else {
+            let is_start = |at: &usize| json[*at] & 0xc0 != 0x80;
+            let end = (1..=enough).rev().find(is_start)?;
+            let backslashes = json[..end].iter().rev().take_while(|byte| **byte == b'\\').count();
+            let end = end - backslashes % 2;
+            // A cut in the middle of a longer escape is moved to before it.
+            let escapes = (end.saturating_sub(LONGEST_ESCAPE)..end).rev().filter(|at| json[*at] == b'\\');
+            let cut = |end: usize| decoded(&[&json[..end], b"\""].concat());
+            ([end].into_iter().chain(escapes).find_map(cut)?, false)
+        };
+        if text.len() > longest {
+            text.truncate(text.floor_char_boundary(longest));
+            is_whole = false;
+        }
+        Some((text, is_whole))
+    }
+
     /// Its `inputSchema`, compiled when it is first needed; `None` if it has none, or one that is too large
     /// to check calls with. A large one is not kept.
     pub fn input_schema(&self) -> Option<Arc<CompiledSchema>> {
-        let schema = || self.raw("inputSchema").filter(|schema| schema.len() <= size_limit::SCHEMA);
+        let schema = || self.raw(SCHEMA).filter(|schema| schema.len() <= size_limit::SCHEMA);
         let compile = || schema().map(|schema| Arc::new(CompiledSchema::new(schema)));
         if self.definition.len() > KEPT_SCHEMA {
             return compile();
         }
-        self.schema.0.get_or_init(compile).clone()
+        self.schema.compiled.get_or_init(compile).clone()
     }
 
-    /// The value of a member of the definition, as it stands.
+    /// The value of a member of the definition, as it stands. That of the schema is looked for only once:
+    /// a definition can have very many members.
     pub fn raw(&self, key: &str) -> Option<&[u8]> {
-        let span = Members::find(&self.definition, &(0..self.definition.len()), key)?;
-        Some(&self.definition[span])
+        let find = || Members::find(&self.definition, &(0..self.definition.len()), key);
+        let place = match key {
+            SCHEMA => self.schema.place.get_or_init(|| numbers(&find()?)).map(span)?,
+            "description" => self.description_span()?,
+            _ => find()?,
+        };
+        Some(&self.definition[place])
     }
 }
 
@@ -176,6 +221,28 @@ mod tests {
             let remembered =
                 Tool::remembered(parsed.definition.clone(), ToolPlaces::from_numbers(numbers)).unwrap();
             assert_eq!((&remembered, remembered.description()), (&parsed, parsed.description()));
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_description_is_that_of_the_whole() {
+        let texts = ["plain ", "é天🙂", "\n\"\\", r"\u0061", "\u{1}"];
+        let plain = texts.map(|text| serde_json::Value::from(text.repeat(60)).to_string());
+        let escaped = [r"\u0061", r"\ud83d\ude42", r"a\\", r"\\", r"xy\n"]
+            .map(|text| format!("\"{}\"", text.repeat(60)));
+        for json in plain.iter().chain(&escaped) {
+            let definition = format!(r#"{{"name":"t","description":{json}}}"#);
+            let tool = Tool::parse(definition.into()).unwrap();
+            let whole = tool.description().unwrap();
+            for longest in 0..200 {
+                let (start, is_whole) = tool.description_start(longest).unwrap();
+                assert!(whole.starts_with(&start) && start.len() <= longest, "{json} {longest}: {start}");
+                assert!(start.len() + 4 > longest.min(whole.len()) / 3, "{json} {longest}: {start}");
+                assert_eq!(is_whole, start == whole, "{json} {longest}");
+            }
+        }
+        for none in [r#"{"name":"t"}"#, r#"{"name":"t","description":7}"#] {
+            assert_eq!(Tool::parse(none.into()).unwrap().description_start(9), None);
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::{
     catalog::Tool,
     model::{Prompt, Turn},
-    signature::Signature,
+    signature::{Signature, Steps},
     tokens::estimate,
 };
 
@@ -42,9 +42,13 @@ fn squeezed(query: &str) -> String {
 /// Asks for at most `limit` names. `tools` come with the likely ones first.
 pub fn prompt<'a>(query: &str, limit: usize, tools: impl Iterator<Item = (&'a str, &'a Tool)>) -> Prompt {
     let mut text = format!("Query: {:?}\nName at most {limit} tools.\n\nTools:\n", squeezed(query));
-    let mut room = BUDGET;
+    let (mut room, mut steps) = (BUDGET, Steps::default());
     for (rank, (name, tool)) in tools.enumerate() {
-        let line = if rank < CANDIDATES { Signature::of(name, tool).line(LINE) } else { name.to_owned() };
+        let line = if rank < CANDIDATES {
+            Signature::for_line(name, tool, &mut steps).line(LINE)
+        } else {
+            name.to_owned()
+        };
         let cost = estimate(&line) + 1;
         if cost > room {
             break;

@@ -6,7 +6,7 @@ use super::siblings::tell_apart;
 use crate::{
     catalog::Tool,
     name,
-    signature::{self, READS, Signature, without_marks},
+    signature::{self, READS, Signature, Steps, without_marks},
     text,
     tokens::{compact, estimate},
     wire::{Member, Members},
@@ -16,8 +16,10 @@ use crate::{
 pub const BUDGET: usize = 300;
 /// How many tokens the line of another hit has, beside one that is clearly right.
 const BESIDE: usize = 24;
-/// A schema with more bytes than this is left out without estimating its cost.
-const SCHEMA: usize = 128 << 10;
+/// A schema with more bytes for each token than this is left out without estimating its cost.
+const BYTES_OF_A_SCHEMA_TOKEN: usize = 16;
+/// How many bytes of schemas and descriptions one reply reads at most, beside its lines.
+const DETAILS: usize = 256 << 10;
 /// How many servers are named at most.
 const SERVERS: usize = 12;
 /// How many words of a query are compared with the names of servers.
@@ -54,14 +56,14 @@ pub enum Detail {
 /// The reply to a search that found something.
 pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> String {
     let mut reply = String::new();
-    let mut room = budget;
+    let (mut room, mut bytes) = (budget, DETAILS);
     for (rank, (hit, signature)) in hits.iter().zip(signatures(hits)).enumerate() {
         let is_wanted = detail == Detail::Full || clear && rank == 0;
-        let schema = is_wanted.then(|| schema(hit.tool, room)).flatten();
+        let schema = is_wanted.then(|| schema(hit.tool, room, &mut bytes)).flatten();
         if let Some(schema) = schema {
             room -= estimate(&schema);
             // The schema shows the parameters, so the line need not.
-            let purpose = match described(hit.tool, detail, room) {
+            let purpose = match described(hit.tool, detail, room, &mut bytes) {
                 Some(text) => {
                     room -= estimate(&text).min(room);
                     hit.marked(text)
@@ -82,7 +84,9 @@ pub fn found(hits: &[Found<'_>], clear: bool, detail: Detail, budget: usize) -> 
 /// The signature by which each hit is shown.
 fn signatures(hits: &[Found<'_>]) -> Vec<Signature> {
     let tools: Vec<&Tool> = hits.iter().map(|hit| hit.tool).collect();
-    let mut signatures: Vec<Signature> = hits.iter().map(|hit| Signature::of(hit.name, hit.tool)).collect();
+    let mut steps = Steps::default();
+    let signature = |hit: &Found<'_>| Signature::for_line(hit.name, hit.tool, &mut steps);
+    let mut signatures: Vec<Signature> = hits.iter().map(signature).collect();
     tell_apart(&mut signatures, &tools);
     for (signature, hit) in signatures.iter_mut().zip(hits) {
         signature.purpose = hit.marked(std::mem::take(&mut signature.purpose));
@@ -149,9 +153,11 @@ pub fn definition(definition: &[u8]) -> String {
     }))
 }
 
-/// The schema of a tool, if it has one that costs no more than this.
-fn schema(tool: &Tool, room: usize) -> Option<String> {
-    let raw = tool.raw("inputSchema").filter(|schema| schema.len() <= SCHEMA)?;
+/// The schema of a tool, if it has one that costs no more than this. `bytes` are those that may still be read.
+fn schema(tool: &Tool, room: usize, bytes: &mut usize) -> Option<String> {
+    let likely = room * BYTES_OF_A_SCHEMA_TOKEN;
+    let raw = tool.raw("inputSchema").filter(|schema| schema.len() <= likely.min(*bytes))?;
+    *bytes -= raw.len();
     let schema = schema_line(raw);
     Some(schema).filter(|schema| schema.len() > 2 && estimate(schema) <= room)
 }
@@ -184,12 +190,15 @@ fn without_dialect(object: &[u8], told: impl Fn(&str, &[u8]) -> String) -> Strin
 
 /// The description, if details are asked for, cut to about `room` tokens. All lines but the first are
 /// indented: a line without indent begins a tool or is its schema.
-fn described(tool: &Tool, detail: Detail, room: usize) -> Option<String> {
-    let description = tool.description().filter(|_| detail == Detail::Full)?;
+fn described(tool: &Tool, detail: Detail, room: usize, bytes: &mut usize) -> Option<String> {
+    let room_and_blanks = 2 * room * BYTES_OF_A_TOKEN;
+    let start = || tool.description_start(room_and_blanks.min(*bytes));
+    let (description, is_whole) = (detail == Detail::Full).then(start)??;
+    *bytes -= description.len();
     let description = without_marks(description.trim());
     let kept = &description[..description.floor_char_boundary(room * BYTES_OF_A_TOKEN)];
     let lines: Vec<&str> = kept.split(text::is_line_break).filter(|line| !line.is_empty()).collect();
-    let cut = if kept.len() < description.len() { "…" } else { "" };
+    let cut = if kept.len() < description.len() || !is_whole { "…" } else { "" };
     Some(lines.join("\n  ") + cut)
 }
 

@@ -1,5 +1,7 @@
 //! Hits with the same purpose: each is described by what only it says.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::{
     catalog::Tool,
     signature::{Signature, purpose, sentences},
@@ -12,25 +14,36 @@ const COMPARED: usize = 8;
 /// none: then its parameters take the room.
 pub(super) fn tell_apart(signatures: &mut [Signature], tools: &[&Tool]) {
     let common: Vec<String> = signatures.iter().map(|signature| plain(&signature.purpose)).collect();
-    for at in 1..signatures.len() {
-        let is_sibling = |other: &usize| !common[at].is_empty() && common[*other] == common[at];
-        let siblings: Vec<&Tool> =
-            (0..at).filter(is_sibling).take(COMPARED).map(|other| tools[other]).collect();
+    let mut first: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut said: Vec<Option<Vec<Sentence>>> = tools.iter().map(|_| None).collect();
+    for (at, common) in common.iter().enumerate().filter(|(_, common)| !common.is_empty()) {
+        let siblings = first.entry(common).or_default();
         if !siblings.is_empty() {
-            signatures[at].purpose = own_sentence(tools[at], &siblings).unwrap_or_default();
+            for tool in siblings.iter().chain([&at]) {
+                said[*tool]
+                    .get_or_insert_with(|| sentences(tools[*tool]).into_iter().map(Sentence::new).collect());
+            }
+            let of = |tool: &usize| said[*tool].iter().flatten();
+            let others: HashSet<&str> = siblings.iter().flat_map(of).map(|other| &*other.plain).collect();
+            let own = of(&at).find(|own| !own.plain.is_empty() && !others.contains(&*own.plain));
+            signatures[at].purpose = own.map(|own| purpose(&own.text)).unwrap_or_default();
+        }
+        if siblings.len() < COMPARED {
+            siblings.push(at);
         }
     }
 }
 
-/// The first sentence of a tool that no sibling has.
-fn own_sentence(tool: &Tool, siblings: &[&Tool]) -> Option<String> {
-    let others: Vec<String> =
-        siblings.iter().flat_map(|sibling| sentences(sibling)).map(|sentence| plain(&sentence)).collect();
-    let own = sentences(tool).into_iter().find(|sentence| {
-        let sentence = plain(sentence);
-        !sentence.is_empty() && !others.contains(&sentence)
-    })?;
-    Some(purpose(&own))
+/// A sentence of a description.
+struct Sentence {
+    text: String,
+    plain: String,
+}
+
+impl Sentence {
+    fn new(text: String) -> Self {
+        Self { plain: plain(&text), text }
+    }
 }
 
 /// A text without what makes no difference: marks, blanks and capitals.

@@ -22,6 +22,9 @@ const SAME_LETTERS: usize = 4;
 
 /// How many words of one first letter and length are compared: no catalog of real tools has as many.
 const OF_A_KIND: usize = 4096;
+/// With how many words of nearly the same letters a word is compared letter by letter. Among the 26,000 tools of
+/// all catalogs that we have, no mistyped word has more than 551.
+const COMPARED: usize = 1024;
 /// How many of the commonest candidates are looked up beside the other words of the query.
 const ASKED: usize = 8;
 
@@ -96,28 +99,32 @@ impl Spelling {
             return None;
         }
         let one = |corrected: Option<String>| corrected.map(|word| vec![word]);
+        let mut room = COMPARED;
+        let thing = self.corrected(word, 1, words, &mut room);
         if doubt == Doubt::Unlikely {
-            return one(self
-                .corrected(word, 1, words)
-                .filter(|found| found.is_beside)
-                .map(|found| found.word));
+            return one(thing.filter(|found| found.is_beside).map(|found| found.word));
         }
-        let thing = self.corrected(word, 1, words);
         let thing = thing.filter(|thing| word.len() >= SHORTEST || thing.is_beside);
         one(either(word, thing, little(word))).or_else(|| {
             if word.len() < SHORTEST {
                 return None;
             }
             split(word, words).or_else(|| {
-                let two_mistakes = || self.corrected(word, 2, words).map(|found| found.word);
+                let two_mistakes = || self.corrected(word, 2, words, &mut room).map(|found| found.word);
                 one((word.len() >= TWO_MISTAKES).then(two_mistakes).flatten())
             })
         })
     }
 
     /// A word that differs by at most so many mistakes: preferably one that some tool has beside another word
-    /// of the query, and of several the one that the most tools have.
-    fn corrected(&self, word: &str, mistakes: usize, words: &impl Words) -> Option<Corrected> {
+    /// of the query, and of several the one that the most tools have. `room`: how many words are still compared.
+    fn corrected(
+        &self,
+        word: &str,
+        mistakes: usize,
+        words: &impl Words,
+        room: &mut usize,
+    ) -> Option<Corrected> {
         let mut found: Vec<(usize, &[u8], TermId)> = Vec::new();
         let mut of_other_letters: Vec<(Vec<u8>, TermId)> = Vec::new();
         let (typed, mut table) = (word.as_bytes(), Table::default());
@@ -130,7 +137,11 @@ impl Spelling {
             let bucket = &self.buckets[place(typed[0], length)];
             for (candidate, term) in bucket.letters.chunks_exact(length.max(1)).zip(&bucket.terms) {
                 let differing = (letters ^ self::letters(candidate)).count_ones() as usize;
-                if differing <= 2 * mistakes && table.distance(typed, candidate, mistakes).is_some() {
+                if differing > 2 * mistakes || *room == 0 {
+                    continue;
+                }
+                *room -= 1;
+                if table.distance(typed, candidate, mistakes).is_some() {
                     found.push((commonness(candidate, *term), candidate, *term));
                 }
             }
@@ -340,6 +351,17 @@ mod tests {
         assert_eq!((meant("hem"), meant_as("heal", true)), (vec!["helm".to_owned()], Vec::new()));
         assert_eq!(meant_as("help", true), ["helm"], "a word of the language, but not of the catalog");
         assert_eq!(meant_as("isue", true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_mistyped_word_is_compared_with_few_words_of_the_same_letters() {
+        let spelling = Spelling::new(|found| (0..9_000).for_each(|at| found("ahgfedcb", at)));
+        let mut room = COMPARED;
+        let mut left_after = |mistakes| {
+            assert!(spelling.corrected("abcdefgh", mistakes, &Catalog(Vec::new()), &mut room).is_none());
+            room
+        };
+        assert_eq!([left_after(1), left_after(2)], [0, 0], "all of the room, and no more");
     }
 
     proptest! {

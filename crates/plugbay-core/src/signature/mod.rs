@@ -3,15 +3,18 @@
 mod kind;
 mod node;
 mod sentence;
+mod steps;
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 pub use sentence::first_sentence;
 pub(crate) use sentence::{READS, sentence_ends, without_marks};
+pub use steps::Steps;
 
 use self::{
     kind::kind,
     node::{Document, Node},
+    steps::StepsLeft,
 };
 use crate::{catalog::Tool, text::word, tokens::estimate};
 
@@ -21,8 +24,10 @@ pub const LINE: usize = 44;
 const REQUIRED: usize = 400;
 /// A purpose is cut here, in characters.
 const PURPOSE: usize = 90;
-/// How many bytes of a description are searched for its first sentence.
+/// How many bytes of a description are searched for its first sentence, and how many sentences are compared
+/// with those of other tools.
 const DESCRIPTION: usize = 4 << 10;
+const SENTENCES: usize = 64;
 /// How many parameters are shown; the others are only counted.
 const PARAMETERS: usize = 100;
 
@@ -32,8 +37,8 @@ pub struct Signature {
     pub name: String,
     /// The required ones first; otherwise in the order of the schema.
     pub parameters: Vec<Parameter>,
-    /// How many more parameters there are.
-    pub more: usize,
+    /// How many more parameters there are; `None` if nobody has counted them, because there are too many.
+    pub more: Option<usize>,
     /// The first sentence of its description.
     pub purpose: String,
 }
@@ -47,11 +52,21 @@ pub struct Parameter {
 }
 
 impl Signature {
-    /// `name` is the one that hosts use.
+    /// The complete signature. `name` is the one that hosts use.
     pub fn of(name: &str, tool: &Tool) -> Self {
-        let (parameters, more) = tool.raw("inputSchema").map(parameters).unwrap_or_default();
-        let description = tool.description().unwrap_or_default();
-        let purpose = purpose(&first_sentence(without_marks(beginning(&description))));
+        Self::read(name, tool, (&StepsLeft::default(), Room::of(usize::MAX)))
+    }
+
+    /// The signature for a line of a reply: parameters that do not fit into [`LINE`] are only counted.
+    pub fn for_line(name: &str, tool: &Tool, steps: &mut Steps) -> Self {
+        steps.share(|steps| Self::read(name, tool, (steps, Room::of(LINE))))
+    }
+
+    fn read(name: &str, tool: &Tool, within: (&StepsLeft, Room)) -> Self {
+        let schema = tool.raw("inputSchema");
+        let (parameters, more) =
+            schema.map_or_else(|| (Vec::new(), Some(0)), |schema| parameters(schema, within));
+        let purpose = purpose(&first_sentence(without_marks(&beginning(tool))));
         Self { name: word(name).into_owned(), parameters, more, purpose }
     }
 
@@ -59,24 +74,40 @@ impl Signature {
     pub fn line(&self, budget: usize) -> String {
         let head = format!("{}(", self.name);
         let tail = if self.purpose.is_empty() { ")".to_owned() } else { format!(") - {}", self.purpose) };
-        let mut room = budget.saturating_sub(estimate(&head) + estimate(&tail));
-        let mut room_for_required = room.max(REQUIRED);
-        let mut shown = Vec::new();
-        for parameter in &self.parameters {
-            let text = parameter.to_string();
-            let cost = estimate(&text) + 1;
-            if cost > if parameter.needed { room_for_required } else { room } {
-                break; // a later one may fit, but the order says what matters
-            }
-            room = room.saturating_sub(cost);
-            room_for_required = room_for_required.saturating_sub(cost);
-            shown.push(text);
-        }
-        let hidden = self.parameters.len() + self.more - shown.len();
-        if hidden > 0 {
-            shown.push(format!("+{hidden}"));
+        let mut room = Room::of(budget.saturating_sub(estimate(&head) + estimate(&tail)));
+        // A later one may fit, but the order says what matters.
+        let texts = self.parameters.iter().map(|parameter| (parameter.needed, parameter.to_string()));
+        let fitting = texts.take_while(|(needed, text)| room.take(*needed, text));
+        let mut shown: Vec<String> = fitting.map(|(_, text)| text).collect();
+        match self.more.map(|more| self.parameters.len() + more - shown.len()) {
+            Some(0) => {}
+            Some(hidden) => shown.push(format!("+{hidden}")),
+            None => shown.push("…".to_owned()),
         }
         format!("{head}{}{tail}", shown.join(", "))
+    }
+}
+
+/// The tokens that further parameters of a line may cost.
+struct Room {
+    optional: usize,
+    required: usize,
+}
+
+impl Room {
+    fn of(tokens: usize) -> Self {
+        Self { optional: tokens, required: tokens.max(REQUIRED) }
+    }
+
+    /// Takes the tokens of a parameter, if there are as many.
+    fn take(&mut self, needed: bool, parameter: &str) -> bool {
+        let cost = estimate(parameter) + 1;
+        let fits = cost <= if needed { self.required } else { self.optional };
+        if fits {
+            self.optional = self.optional.saturating_sub(cost);
+            self.required = self.required.saturating_sub(cost);
+        }
+        fits
     }
 }
 
@@ -85,14 +116,13 @@ pub(crate) fn purpose(sentence: &str) -> String {
     shorten(without_marks(sentence), PURPOSE)
 }
 
-/// The sentences at the beginning of a tool's description; a line without an end mark counts as one.
+/// The first sentences of a tool's description; a line without an end mark counts as one.
 pub(crate) fn sentences(tool: &Tool) -> Vec<String> {
-    let description = tool.description().unwrap_or_default();
-    sentence::all(beginning(&description))
+    sentence::first(&beginning(tool), SENTENCES)
 }
 
-fn beginning(description: &str) -> &str {
-    &description[..description.floor_char_boundary(DESCRIPTION)]
+fn beginning(tool: &Tool) -> String {
+    tool.description_start(DESCRIPTION).unwrap_or_default().0
 }
 
 impl std::fmt::Display for Signature {
@@ -108,23 +138,31 @@ impl std::fmt::Display for Parameter {
     }
 }
 
-/// The first parameters, with the required ones first, and how many more there are.
-fn parameters(schema: &[u8]) -> (Vec<Parameter>, usize) {
-    let document = Document::new(schema);
-    let schema = document.root().resolved();
-    let needed: HashSet<String> = schema.texts("required").into_iter().collect();
-    let mut all: Vec<(bool, String, Node<'_>)> = schema
-        .members("properties")
-        .into_iter()
-        .map(|(name, own)| (needed.contains(&name), name, own))
-        .collect();
-    all.sort_by_key(|(needed, ..)| !needed);
-    let more = all.len().saturating_sub(PARAMETERS);
-    let parameter = |(needed, name, own): &(bool, String, Node<'_>)| {
-        let kind = kind(own, *needed);
-        Parameter { name: word(name).into_owned(), needed: *needed, kind }
+/// The first parameters, with the required ones first, and how many more there are. Those for which there is
+/// no room are not read.
+fn parameters(schema: &[u8], (steps, mut room): (&StepsLeft, Room)) -> (Vec<Parameter>, Option<usize>) {
+    let document = Document::new(schema, steps);
+    let schema = document.root().schema();
+    let needed: HashSet<Cow<'_, str>> =
+        schema.list("required").filter_map(|name| name.text(usize::MAX)).collect();
+    let (mut count, mut required, mut optional) = (0, Vec::new(), Vec::new());
+    for (name, own) in schema.members("properties") {
+        count += 1;
+        let found = if needed.contains(&name) { &mut required } else { &mut optional };
+        if found.len() < PARAMETERS {
+            found.push((name, own));
+        }
+    }
+    let is_whole = !steps.are_over();
+    let required = required.iter().map(|parameter| (true, parameter));
+    let optional = optional.iter().map(|parameter| (false, parameter));
+    let read = |(needed, (name, own)): (bool, &(Cow<'_, str>, Node<'_>))| {
+        let parameter = Parameter { name: word(name).into_owned(), needed, kind: kind(own, needed) };
+        room.take(needed, &parameter.to_string()).then_some(parameter)
     };
-    (all.iter().take(PARAMETERS).map(parameter).collect(), more)
+    let shown: Vec<Parameter> = required.chain(optional).take(PARAMETERS).map_while(read).collect();
+    let more = is_whole.then(|| count - shown.len());
+    (shown, more)
 }
 
 /// The beginning of a text, up to the end of a word.

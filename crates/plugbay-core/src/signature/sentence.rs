@@ -32,19 +32,22 @@ pub fn first_sentence(text: &str) -> String {
     paragraph[..end.unwrap_or(paragraph.len())].to_owned()
 }
 
-/// All sentences of a text, each on one line. The end of a paragraph also ends a sentence.
-pub(super) fn all(text: &str) -> Vec<String> {
-    let mut all = Vec::new();
+/// The first sentences of a text, each on one line. The end of a paragraph also ends a sentence.
+pub(super) fn first(text: &str, most: usize) -> Vec<String> {
+    let mut found = Vec::new();
     for paragraph in text.split("\n\n") {
         let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut start = 0;
         for end in sentence_ends(&paragraph).chain([paragraph.len()]) {
+            if found.len() == most {
+                return found;
+            }
             let sentence = paragraph[start..end].trim();
-            all.extend((!sentence.is_empty()).then(|| sentence.to_owned()));
+            found.extend((!sentence.is_empty()).then(|| sentence.to_owned()));
             start = end;
         }
     }
-    all
+    found
 }
 
 /// Where the sentences of a line end, the last one only if it ends with a mark.

@@ -107,3 +107,95 @@ fn the_first_sentence_is_enough() {
         assert_eq!(first_sentence(text), expected, "{text:?}");
     }
 }
+
+/// A schema with branches within branches, each of them tiny.
+fn nested(leaf: &str, width: usize) -> String {
+    (0..3).fold(leaf.to_owned(), |inner, _| format!(r#"{{"anyOf":[{}]}}"#, vec![inner; width].join(",")))
+}
+
+fn tool_of(own: &str, count: usize) -> Tool {
+    let members: Vec<String> = (0..count).map(|number| format!(r#""key{number}":{own}"#)).collect();
+    let schema = format!(r#"{{"type":"object","properties":{{{}}}}}"#, members.join(","));
+    Tool::parse(format!(r#"{{"name":"t","inputSchema":{schema}}}"#).into()).unwrap()
+}
+
+/// Schemas of nearly a megabyte whose parts are tiny, very many, or both.
+fn hostile() -> Vec<Tool> {
+    let many: Vec<String> = (0..700).map(|number| format!(r#""k{number}":{{}}"#)).collect();
+    vec![
+        tool_of(&nested("{}", 32), 6),
+        tool_of(&nested(r#"{"const":1}"#, 32), 2),
+        tool_of(&nested(r#"{"type":["object","object"]}"#, 24), 2),
+        tool_of("{}", 60_000),
+        tool_of(&format!(r#"{{"properties":{{{}}}}}"#, many.join(",")), 90),
+        tool_of(&format!("{{{}}}", many.join(",")), 90),
+        tool_of(&format!(r#"{{"enum":[{}1]}}"#, "1,".repeat(4_000)), 90),
+        tool_of(r##"{"$ref":"#/properties/key1"}"##, 20_000),
+        tool_of(&format!(r#"{{"description":"{}"}}"#, "x".repeat(9_000)), 90),
+    ]
+}
+
+#[test]
+fn the_signatures_of_one_reply_have_few_steps_together() {
+    for tool in hostile() {
+        let (mut steps, mut taken) = (Steps::default(), 0);
+        for _ in 0..50 {
+            steps.share(|left| {
+                let before = left.left();
+                let (_, _) = parameters(tool.raw("inputSchema").unwrap(), (left, Room::of(LINE)));
+                taken += before - left.left();
+            });
+        }
+        // Passes over 8 MiB, or visits of 31,000 members.
+        assert!(taken <= 123 << 10, "{taken} steps for {} bytes", tool.definition.len());
+    }
+}
+
+#[test]
+fn a_signature_is_complete_after_those_of_hostile_schemas() {
+    let mut steps = Steps::default();
+    for tool in hostile() {
+        (0..50).for_each(|_| drop(Signature::for_line("x", &tool, &mut steps)));
+    }
+    let plain = tool_of(&nested(r#"{"type":"string"}"#, 2), 100);
+    let text = Signature::for_line("x", &plain, &mut steps).line(LINE);
+    assert_eq!(text, Signature::of("x", &plain).line(LINE));
+    assert!(text.ends_with(": string, +92)"), "{text}");
+}
+
+#[test]
+fn parameters_that_a_line_does_not_show_are_not_read() {
+    let steps_for = |room, count| {
+        let (own, steps) =
+            (r#"{"type":"object","properties":{"a":{"type":"string"}}}"#, StepsLeft::default());
+        let before = steps.left();
+        let tool = tool_of(own, count);
+        let (shown, more) = parameters(tool.raw("inputSchema").unwrap(), (&steps, Room::of(room)));
+        assert_eq!(Some(count), more.map(|more| more + shown.len()));
+        // Without those of finding the parameters.
+        before - steps.left() - count * (1 + own.len()).div_ceil(12)
+    };
+    assert!(steps_for(LINE, 90) < 3 * steps_for(LINE, 9), "{} steps", steps_for(LINE, 90));
+    assert!(steps_for(usize::MAX, 90) > 5 * steps_for(usize::MAX, 9));
+}
+
+#[test]
+fn branches_are_read_until_the_text_is_full() {
+    let steps_for = |branches: &str| {
+        let steps = StepsLeft::default();
+        let before = steps.left();
+        let tool = tool_of(&format!(r#"{{"anyOf":[{branches}]}}"#), 1);
+        let (shown, _) = parameters(tool.raw("inputSchema").unwrap(), (&steps, Room::of(LINE)));
+        (shown[0].kind.clone(), before - steps.left())
+    };
+    let branches: Vec<String> = (0..32).map(|number| format!(r#"{{"const":{number}}}"#)).collect();
+    let ((few, short), (many, long)) = (steps_for(&branches[..5].join(",")), steps_for(&branches.join(",")));
+    assert_eq!((few.as_str(), many.as_str()), ("0|1|2|3|…", "0|1|2|3|…"));
+    assert!(long < 2 * short, "{long} steps instead of {short}");
+}
+
+#[test]
+fn parameters_that_nobody_counts_are_hinted_at() {
+    let text = Signature::for_line("x", &tool_of("{}", 60_000), &mut Steps::default()).line(LINE);
+    assert!(text.starts_with("x(key0?: any, ") && text.ends_with(", …)"), "{text}");
+}

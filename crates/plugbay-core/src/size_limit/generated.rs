@@ -255,6 +255,10 @@ fn a_call_with_very_many_keys_reaches_its_server_as_it_is() {
 fn definitions_of_any_kind_are_told_in_a_line() {
     let mut tools: Vec<Tool> = schemas().iter().map(|schema| tool("t", "Does it.", schema)).collect();
     tools.extend(texts().map(|text| tool(&text, &text, "{}")));
+    // Tools of one purpose: each sentence of one is compared with those of the others.
+    let sentence = |of: usize, number: usize| format!("{}.", number + 900 * of.min(7));
+    let sentences = |of| (0..900).map(|number| sentence(of, number)).collect::<Vec<_>>().join(" ");
+    tools.extend((0..90).map(|of| tool("t", &format!("Same. {}", sentences(of)), "{}")));
     for tool in &tools {
         let line = Signature::of("s__t", tool).line(44);
         assert!(line.len() < 256 << 10, "{}", line.len());

@@ -13,7 +13,7 @@ use crate::{
     exposure::Suite,
     name::{self, ServerName},
     search::reply::schema_line,
-    signature::{self, Signature, sentence_ends, without_marks},
+    signature::{self, Signature, Steps, sentence_ends, without_marks},
     text,
     tokens::estimate,
 };
@@ -29,6 +29,8 @@ const DESCRIPTION: usize = 90;
 const TITLE: usize = 30;
 /// The longest summary, in characters; it ends with a sentence.
 const SUMMARY: usize = 160;
+/// How many bytes of a description are read for each character of its summary: it may have many blanks.
+const BYTES_OF_A_CHARACTER: usize = 16;
 /// Roughly what an introspection may cost, in tokens: with schemas, and without.
 const FULL_BUDGET: usize = 8000;
 const BRIEF_BUDGET: usize = 2500;
@@ -113,8 +115,9 @@ pub fn introspect_with(
     let full = wanted.full || suite.full;
     let mut room = if full { FULL_BUDGET } else { BRIEF_BUDGET };
     let mut lines = Vec::new();
+    let mut steps = Steps::default();
     for found in shown.iter().take(wanted.most) {
-        let mut line = line(found, &suite, full);
+        let mut line = line(found, &suite, full, &mut steps);
         if full {
             line.extend(on_results(&found.target.tool).map(|shape| format!("\n{shape}")));
         }
@@ -142,12 +145,13 @@ pub fn introspect_with(
     lines.join("\n")
 }
 
-fn line(found: &Found, suite: &Suite, full: bool) -> String {
-    let mut signature = Signature::of(found.own_name(), &found.tool);
-    if let Some(text) = found.tool.description() {
-        signature.purpose = shortened(without_marks(&text), suite.summary.unwrap_or(SUMMARY));
+fn line(found: &Found, suite: &Suite, full: bool, steps: &mut Steps) -> String {
+    let mut signature = Signature::for_line(found.own_name(), &found.tool, steps);
+    let longest = suite.summary.unwrap_or(SUMMARY);
+    if let Some((text, _)) = found.tool.description_start(BYTES_OF_A_CHARACTER * longest) {
+        signature.purpose = shortened(without_marks(&text), longest);
     }
-    match found.tool.raw("inputSchema").map(schema_line).filter(|_| full) {
+    match found.tool.raw("inputSchema").filter(|_| full).map(schema_line) {
         Some(schema) => format!("{} - {}\n{schema}", signature.name, signature.purpose),
         None => signature.line(signature::LINE + estimate(&signature.purpose)),
     }
@@ -207,8 +211,9 @@ pub fn subtool<'a>(server: &ServerName, wanted: &str, snapshot: &'a Snapshot) ->
             near
         };
         let lines = near.iter().filter_map(|name| by(&|found| found.target.tool == *name));
-        let lines: Vec<String> =
-            lines.map(|found| Signature::of(found.own_name(), &found.tool).line(signature::LINE)).collect();
+        let mut steps = Steps::default();
+        let line = |found: &Found| Signature::for_line(found.own_name(), &found.tool, &mut steps);
+        let lines: Vec<String> = lines.map(line).map(|line| line.line(signature::LINE)).collect();
         let wanted = json!(wanted).to_string();
         format!("{server} has no tool {}. It has:\n{}", text::escaped_json(&wanted), lines.join("\n"))
     })

@@ -12,7 +12,7 @@ use plugbay_core::{
     exposure::Mode,
     failure::Failure,
     name::ServerName,
-    signature::{LINE, Signature},
+    signature::{LINE, Signature, Steps},
     size_limit::TooLong,
     surface::{
         BuiltinTool, Found, Snapshot,
@@ -330,8 +330,9 @@ fn activated(session: &Session, snapshot: &Snapshot, switch: &Switch) -> String 
     });
     let mut room = SIGNATURES;
     let tools: Vec<&Found> = tools.into_iter().filter(|found| found.is_for_model()).collect();
+    let mut steps = Steps::default();
     for (at, found) in tools.iter().enumerate() {
-        let line = Signature::of(&found.exposed, &found.tool).line(LINE);
+        let line = Signature::for_line(&found.exposed, &found.tool, &mut steps).line(LINE);
         let cost = estimate(&line);
         if cost > room {
             let _ = write!(

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use plugbay_core::{
     name::ServerName,
     script::{Function, ScriptAnswer, ScriptCall},
-    signature::{self, Signature},
+    signature::{self, Signature, Steps},
     size_limit,
     surface::{Found, Snapshot, activate::server_meant, words_of},
     text::escaped_json,
@@ -70,10 +70,12 @@ fn search(session: &Session, arguments: &Arguments<'_>) -> Result<Bytes, Failure
     let limit = limit.clamp(1, MOST_HITS);
     let table = session.gateway().table;
     let hits = snapshot.tool_index.search(&query, limit, server.as_ref(), table);
+    let mut steps = Steps::default();
     let hits: Vec<Value> = hits
         .iter()
         .map(|(found, _)| {
-            let signature = Signature::of(&found.exposed, &found.tool).line(signature::LINE);
+            let signature = Signature::for_line(&found.exposed, &found.tool, &mut steps);
+            let signature = signature.line(signature::LINE);
             json!({ "name": found.exposed, "call": call_of(found), "signature": signature })
         })
         .collect();
@@ -108,9 +110,12 @@ fn help(session: &Session, arguments: &Arguments<'_>) -> Result<Bytes, Failure> 
         return Ok(Value::from(help).to_string().into());
     };
     let mut lines: Vec<String> = words_of(&server, &snapshot).into_iter().collect();
-    lines.extend(snapshot.names.for_model_of(&server).map(|found| {
+    let tools: Vec<&Found> = snapshot.names.for_model_of(&server).collect();
+    let mut steps = Steps::default();
+    lines.extend(tools.into_iter().map(|found| {
         // What is quoted in the expression of a call stays as it is.
-        let signature = Signature { name: call_of(found), ..Signature::of(&found.exposed, &found.tool) };
+        let read = Signature::for_line(&found.exposed, &found.tool, &mut steps);
+        let signature = Signature { name: call_of(found), ..read };
         signature.line(signature::LINE)
     }));
     if let Some(failure) = snapshot.catalog.failure(&server) {
