@@ -1,5 +1,7 @@
 //! How well hits fit: the first may be clearly right, none may fit well, or the query may be in vain.
 
+use rustc_hash::FxHashSet;
+
 use super::{
     Engine, Hit, Verdict,
     dictionary::TermId,
@@ -55,6 +57,19 @@ impl Engine {
         }
         let is_known = |hit: &Hit| self.is_named(query, hit.tool) || self.is_about(query, hit.tool);
         above < 0.0 && query.is_brief && !hits.iter().take(SHOWN).any(is_known)
+    }
+
+    /// Puts those of the first hits that were called after the words of the query before hits that fit badly: memory
+    /// says that they fit, and nothing of the others.
+    pub(super) fn vouch(&self, query: &Query, called: &FxHashSet<u32>, hits: &mut [Hit]) {
+        let mut vouched = false;
+        for hit in hits.iter_mut().take(SHOWN).filter(|hit| hit.is_poor() && called.contains(&hit.tool)) {
+            (hit.verdict, vouched) = (Verdict::Likely, true);
+        }
+        if vouched {
+            hits.sort_by_key(Hit::is_poor);
+            self.find_clear(query, hits);
+        }
     }
 
     /// Whether every word of the query stands in the name of a tool or of its server.

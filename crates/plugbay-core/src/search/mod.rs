@@ -25,7 +25,7 @@ mod words;
 
 use std::{ops::Range, sync::Arc};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use document::Field;
 pub use embeddings::EmbeddingTable;
@@ -36,7 +36,7 @@ use self::{
     dictionary::{Dictionary, TermId},
     embeddings::{Embedding, Embeddings, EmbeddingsBuilder},
     index::Index,
-    judge::{ANSWERED, SHOWN},
+    judge::ANSWERED,
     query::{Part, Query, WeightedTerm},
     scratch::Scratch,
     synonyms::Synonyms,
@@ -67,7 +67,7 @@ const CANDIDATES: usize = 50;
 /// The weight of a remembered word, and how soon more uses of it stop counting.
 const REMEMBERED: f32 = 0.6;
 const REMEMBERED_SATURATION: f32 = 1.2;
-/// If at least this share of a query's words once led to a call of one of its hits, it is not in vain.
+/// If at least this share of a query's words once led to a call of one of its first hits, this hit fits.
 const VOUCHED: f32 = 0.75;
 /// How many words of a server's name may stand before that of a tool, and in how many bytes of a query.
 const NAME_WORDS: usize = 4;
@@ -232,14 +232,10 @@ impl Engine {
         let of_all = within.is_none();
         let read = self.read(query);
         let mut hits = self.best(&read, limit.max(CANDIDATES), within, recalled);
-        let is_vain = if is_vouched_for(query, recalled, &hits) {
-            self.find_clear(&read, &mut hits);
-            false
-        } else {
-            self.judge(&read, &mut hits)
-        };
+        let is_vain = self.judge(&read, &mut hits);
+        self.vouch(&read, &called_after(query, recalled), &mut hits);
         if of_all && is_vain {
-            hits.clear();
+            hits.retain(|hit| !hit.is_poor());
         }
         named_first(&named, &mut hits);
         hits.truncate(limit);
@@ -438,17 +434,16 @@ fn named_first(named: &[u32], hits: &mut Vec<Hit>) {
     hits.splice(0..0, named.iter().map(|tool| Hit { tool: *tool, score: best, verdict }));
 }
 
-/// Whether a tool among the first hits was called after queries with nearly all words of this one.
-fn is_vouched_for(query: &str, recalled: &[Recalled], hits: &[Hit]) -> bool {
-    if recalled.is_empty() {
-        return false;
+/// The tools that were called after queries with nearly all words of this one.
+fn called_after(query: &str, recalled: &[Recalled]) -> FxHashSet<u32> {
+    let mut weights: FxHashMap<u32, f32> = FxHashMap::default();
+    for word in recalled {
+        *weights.entry(word.tool).or_default() += word.weight.min(1.0);
     }
+    let words = if weights.is_empty() { 0 } else { memory::remembered_words(query).len() };
     #[expect(clippy::cast_precision_loss, reason = "a few words")]
-    let enough = VOUCHED * memory::remembered_words(query).len() as f32;
-    hits.iter().take(SHOWN).any(|hit| {
-        let of_hit = recalled.iter().filter(|word| word.tool == hit.tool);
-        of_hit.map(|word| word.weight.min(1.0)).sum::<f32>() >= enough
-    })
+    let enough = VOUCHED * words as f32;
+    weights.into_iter().filter(|(_, weight)| *weight >= enough).map(|(tool, _)| tool).collect()
 }
 
 /// Cuts tools into the smallest parts such that each has all tools of its servers.

@@ -395,3 +395,25 @@ fn a_remembered_search_finds_its_tool_by_other_words() {
     let gone = [Recalled { stem: "gizmo".to_owned(), tool: 99, weight: 1.0 }];
     assert!(engine.search_recalling("gizmo", 5, None, &gone, None).is_empty());
 }
+
+#[test]
+fn a_remembered_search_says_nothing_of_the_other_hits() {
+    let tools = catalog();
+    let borrowed: Vec<(&str, &Tool)> = tools.iter().map(|(server, tool)| (*server, tool)).collect();
+    let engine = Engine::build(&borrowed, None);
+    let verdicts = |query: &str, tool: u32| -> Vec<(u32, Verdict)> {
+        let words = memory::remembered_words(query).into_iter();
+        let recalled: Vec<Recalled> = words.map(|stem| Recalled { stem, tool, weight: 1.0 }).collect();
+        let hits = engine.search_recalling(query, 5, None, &recalled, None);
+        hits.iter().map(|hit| (hit.tool, hit.verdict)).collect()
+    };
+    let (poor, likely) = (Verdict::Poor, Verdict::Likely);
+    assert_eq!(verdicts("issue zebra quux", 99), [(0, poor), (1, poor)]);
+    assert_eq!(verdicts("issue zebra quux", 3), [(3, likely), (0, poor), (1, poor)]);
+    assert_eq!(
+        verdicts("ticket zebra quux", 1),
+        [(1, likely), (0, poor)],
+        "before one with more of the words"
+    );
+    assert_eq!(verdicts("zebra quux", 3), [(3, likely)]);
+}
