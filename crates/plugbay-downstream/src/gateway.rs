@@ -122,10 +122,10 @@ impl Gateway {
         !self.principal.is_restricted() || self.principal.sees(server, &self.snapshots.borrow())
     }
 
-    /// The memory of searches, if the sender of the requests is the user. Named callers do not share it.
+    /// The memory of searches, if the sender of the requests is the user. Callers with names, or with several
+    /// tokens, have none.
     pub(crate) fn searches(&self) -> Option<&RememberedSearches> {
-        let is_user = self.principal.account.get().grant.name.is_none();
-        is_user.then_some(&*self.ranker.searches)
+        self.principal.account.get().is_user().then_some(&*self.ranker.searches)
     }
 
     /// The current settings: a reload may change them at any time.

@@ -49,6 +49,8 @@ pub struct Grant {
 #[derive(Default)]
 pub struct Account {
     pub(crate) grant: Grant,
+    /// It is one of several callers, even if it has no name.
+    is_of_many: bool,
     usage: Arc<Usage>,
     views: Arc<GrantedViews>,
 }
@@ -201,10 +203,20 @@ impl Account {
         Self { grant, ..Self::default() }
     }
 
+    /// The account of a caller without a name, whose token is one of several.
+    pub(crate) fn of_many() -> Self {
+        Self { is_of_many: true, ..Self::default() }
+    }
+
+    /// Whether the caller is the user: it has no name, and no other caller has none.
+    pub(crate) fn is_user(&self) -> bool {
+        self.grant.name.is_none() && !self.is_of_many
+    }
+
     /// An account that shares the caller's usage under other grants, and the views of callers with the same
     /// tools.
     pub(crate) fn sharing(grant: Grant, usage: &Arc<Usage>, views: Arc<GrantedViews>) -> Self {
-        Self { grant, usage: Arc::clone(usage), views }
+        Self { grant, usage: Arc::clone(usage), views, is_of_many: true }
     }
 }
 

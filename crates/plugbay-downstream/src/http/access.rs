@@ -109,7 +109,10 @@ impl Access {
         callers: Option<NamedTokens>,
         guarded: bool,
     ) -> Result<Self, Unguarded> {
-        let callers = Callers::new(callers, guarded || !tokens.is_empty());
+        let mut tokens: Vec<[u8; 32]> = tokens.iter().map(|token| Sha256::digest(token).into()).collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        let callers = Callers::new(callers, tokens.len(), guarded);
         if !callers.is_guarded() && !address.is_local() {
             return Err(Unguarded);
         }
@@ -118,9 +121,6 @@ impl Access {
             Address::Tcp(address) if !address.ip().is_loopback() => Names::One(address.ip()),
             Address::Tcp(_) | Address::Unix(_) => Names::Loopback,
         };
-        let mut tokens: Vec<[u8; 32]> = tokens.iter().map(|token| Sha256::digest(token).into()).collect();
-        tokens.sort_unstable();
-        tokens.dedup();
         let together = Sha256::digest(tokens.concat()).into();
         Ok(Self { names, hosts, origins, tokens, together, callers })
     }

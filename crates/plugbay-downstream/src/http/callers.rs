@@ -64,6 +64,8 @@ pub(super) struct Callers {
     authorizations: Option<Authorizations>,
     /// Once there was a token, requests without one stay rejected.
     guarded: Arc<AtomicBool>,
+    /// Several callers have tokens without names.
+    unnamed_are_many: bool,
     // A std mutex: held for a look-up, never across an await.
     accounts: Arc<Mutex<Accounts>>,
 }
@@ -91,9 +93,11 @@ impl Gone {
 }
 
 impl Callers {
-    pub(super) fn new(tokens: Option<NamedTokens>, guarded: bool) -> Self {
-        let guarded = Arc::new(AtomicBool::new(guarded));
-        Self { tokens, authorizations: None, guarded, accounts: Arc::default() }
+    /// `unnamed`: how many tokens without a name there are. `guarded`: a token is needed even while none exists.
+    pub(super) fn new(tokens: Option<NamedTokens>, unnamed: usize, guarded: bool) -> Self {
+        let guarded = Arc::new(AtomicBool::new(guarded || unnamed > 0));
+        let unnamed_are_many = unnamed > 1;
+        Self { tokens, authorizations: None, guarded, unnamed_are_many, accounts: Arc::default() }
     }
 
     pub(super) fn authorized_by(self, authorizations: Authorizations) -> Self {
@@ -142,7 +146,10 @@ impl Callers {
         if let Some(account) = known.filter(|account| grant.is_none_or(|grant| account.grant == *grant)) {
             return Arc::clone(account);
         }
-        let account = Arc::new(Account::new(grant.cloned().unwrap_or_default()));
+        let account = Arc::new(match grant {
+            None if self.unnamed_are_many => Account::of_many(),
+            grant => Account::new(grant.cloned().unwrap_or_default()),
+        });
         if let Some(former) = accounts.known.insert(owner, Arc::clone(&account)) {
             accounts.changed.push(former);
         }

@@ -9,6 +9,7 @@ use plugbay_core::{
     exposure::Mode,
     limit::CallLimits,
     policy::ToolGrant,
+    search::memory::SearchMemory,
     surface::{Layout, Snapshot},
 };
 use serde_json::{Value, json};
@@ -290,4 +291,33 @@ async fn a_gateway_stays_guarded_when_its_last_token_is_revoked() {
     assert_eq!(asked().await, 401);
     tokens.send_replace(Arc::default());
     assert_eq!(asked().await, 401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_one_caller_without_a_name_has_the_users_memory_of_searches() {
+    for (unnamed, by, is_user) in [
+        (&["first"][..], "first", true),
+        (&["first", "first"], "first", true),
+        (&["first", "second"], "first", false),
+        (&["first"], "ada", false),
+    ] {
+        let tokens = Tokens::new(Arc::new(vec![token("ada", Grant::default())]));
+        let harness = Harness::with_callers(two_tools(Some(Mode::Search)), unnamed, Some(tokens.subscribe()));
+        let (mut harness, asks) =
+            (harness, tool(by, "search_tools", &json!({ "query": "wipe kookaburras" })));
+        harness.searches.begin(Some(SearchMemory::default()));
+        harness.ask(asks).await;
+        let mut host = harness.connect();
+        host.say(tool(by, "execute_tool", &json!({ "name": "s__wipe", "arguments": {} }))).await;
+        harness.servers.forwarded().await.answer(r#"{"content":[]}"#);
+        host.reply().await;
+        let remembered = harness.searches.take_unsaved();
+        assert_eq!(remembered.len(), usize::from(is_user), "{unnamed:?} {by}: {remembered:?}");
+        let found =
+            |caller: &str| harness.ask(tool(caller, "search_tools", &json!({ "query": "kookaburra" })));
+        for caller in unnamed.iter().chain(&["ada"]) {
+            let knows = found(caller).await.body.contains("s__wipe");
+            assert_eq!(knows, is_user && caller != &"ada", "{unnamed:?} {by}: {caller}");
+        }
+    }
 }

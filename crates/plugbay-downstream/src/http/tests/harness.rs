@@ -21,6 +21,7 @@ use crate::{
     Gateway, SessionView, SessionViews, SuspendedCalls,
     agent::Agents,
     http::{Accept, Access, Authorizations, Limits, NamedTokens, Peer, Stream, serve},
+    remembered_searches::RememberedSearches,
     scripted::{self, INITIALIZE, INITIALIZED, SECOND, Servers, snapshot, soon},
 };
 
@@ -34,6 +35,7 @@ pub(super) struct Harness {
     pub(super) servers: Servers,
     pub(super) host_registry: Arc<HostRegistry>,
     pub(super) agents: Arc<Agents>,
+    pub(super) searches: Arc<RememberedSearches>,
     listener: mpsc::UnboundedSender<(Stream, Peer)>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
@@ -106,6 +108,7 @@ impl Harness {
         let (mut gateway, snapshots, servers) = scripted::gateway(first);
         gateway.session_views = Some(session_views(&gateway));
         let (host_registry, agents) = (Arc::clone(&gateway.host_registry), Arc::clone(&gateway.agents));
+        let searches = Arc::clone(&gateway.ranker.searches);
         let (listener, connections) = mpsc::unbounded_channel();
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
@@ -114,7 +117,7 @@ impl Harness {
             }
         };
         let serving = tokio::spawn(serve(gateway, Memory(connections), access, LIMITS, None, stopped));
-        Self { snapshots, servers, host_registry, agents, listener, stop: Some(stop), serving }
+        Self { snapshots, servers, host_registry, agents, searches, listener, stop: Some(stop), serving }
     }
 
     pub(super) fn connect(&self) -> Host {
