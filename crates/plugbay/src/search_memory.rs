@@ -96,10 +96,11 @@ mod tests {
 
     fn learned(query: &str) -> SearchMemory {
         let server = ServerName::parse("s").unwrap();
-        let called = ToolPlace { server, tool: "t".to_owned(), definition: 1 };
+        let called = ToolPlace { server, tool: "t".to_owned() };
         let mut memory = SearchMemory::default();
         let words = remembered_words(query);
-        memory.learn(&Followed { words, called, passed_over: Vec::new(), weight: 1.0 }, today());
+        let followed = Followed { words, called, definition: 1, passed_over: Vec::new(), weight: 1.0 };
+        memory.learn(&followed, today());
         memory
     }
 

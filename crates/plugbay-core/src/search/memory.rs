@@ -56,7 +56,6 @@ pub struct Remembered {
 pub struct ToolPlace {
     pub server: ServerName,
     pub tool: String,
-    pub definition: u64,
 }
 
 impl ToolPlace {
@@ -70,6 +69,8 @@ impl ToolPlace {
 pub struct Followed {
     pub words: Vec<String>,
     pub called: ToolPlace,
+    /// The called tool's [`definition_hash`].
+    pub definition: u64,
     /// The tools that were shown before it.
     pub passed_over: Vec<ToolPlace>,
     /// The weight of this use: one, or less for an earlier query.
@@ -118,7 +119,7 @@ impl SearchMemory {
 
     /// Remembers a search and its call.
     pub fn learn(&mut self, followed: &Followed, day: u32) {
-        let Followed { words, called, passed_over, weight } = followed;
+        let Followed { words, called, definition, passed_over, weight } = followed;
         for other in passed_over.iter().filter(|other| *other != called) {
             if let Some(tool) = self.tools.iter_mut().find(|tool| tool.is(other)) {
                 tool.age(day);
@@ -127,10 +128,10 @@ impl SearchMemory {
         }
         if !words.is_empty() {
             let at = self.tools.iter().position(|tool| tool.is(called));
-            let at = at.unwrap_or_else(|| self.add(called, day));
+            let at = at.unwrap_or_else(|| self.add(called, *definition, day));
             let tool = &mut self.tools[at];
             tool.age(day);
-            tool.definition = called.definition;
+            tool.definition = *definition;
             tool.gain(words, *weight);
         }
         self.tools.retain(|tool| !tool.words.is_empty());
@@ -162,8 +163,8 @@ impl SearchMemory {
     }
 
     /// A place for another tool: that of the least used, if there are too many.
-    fn add(&mut self, place: &ToolPlace, day: u32) -> usize {
-        let ToolPlace { server, tool, definition } = place.clone();
+    fn add(&mut self, place: &ToolPlace, definition: u64, day: u32) -> usize {
+        let ToolPlace { server, tool } = place.clone();
         let new = Remembered { server: server.to_string(), tool, definition, day, words: BTreeMap::new() };
         if self.tools.len() < TOOLS {
             self.tools.push(new);
@@ -254,11 +255,11 @@ mod tests {
     use super::*;
 
     fn place(server: &str, tool: &str) -> ToolPlace {
-        ToolPlace { server: ServerName::parse(server).unwrap(), tool: tool.to_owned(), definition: 7 }
+        ToolPlace { server: ServerName::parse(server).unwrap(), tool: tool.to_owned() }
     }
 
     fn followed(query: &str, called: ToolPlace, passed_over: Vec<ToolPlace>) -> Followed {
-        Followed { words: remembered_words(query), called, passed_over, weight: 1.0 }
+        Followed { words: remembered_words(query), called, definition: 7, passed_over, weight: 1.0 }
     }
 
     fn recalled(memory: &SearchMemory, query: &str, day: u32) -> Vec<(String, f32)> {

@@ -8,6 +8,7 @@ use plugbay_core::{
     exchange::Answer,
     name::ServerName,
     observe::{CallOutcome, ObservedCall, SessionMark, StartingCall},
+    search::memory::definition_hash,
     surface::Snapshot,
     wire::{Draft, Head, Hole, Kind, Members, string_value},
 };
@@ -34,18 +35,27 @@ struct FollowedSearch {
     session: SessionMark,
     server: ServerName,
     tool: String,
+    definition: u64,
 }
 
 impl FollowedSearch {
-    fn of(session: &Session, request: &Request, route: &Route) -> Option<Arc<Self>> {
+    fn of(session: &Session, request: &Request, route: &Route, snapshot: &Snapshot) -> Option<Arc<Self>> {
         let gateway = session.gateway();
         let (searches, mark) = (gateway.searches()?, gateway.principal.session);
         let is_call = request.method() == b"tools/call";
         let tool = route.subject.as_ref().filter(|_| is_call).and_then(|(_, name)| string_value(name))?;
-        searches.awaits(mark, &route.server, &tool).then(|| {
-            let (searches, server) = (Arc::clone(&gateway.ranker.searches), route.server.clone());
-            Arc::new(Self { searches, session: mark, server, tool: tool.into_owned() })
-        })
+        let server = &route.server;
+        if !searches.awaits(mark, server, &tool) {
+            return None;
+        }
+        let found = snapshot.names.of(server).find(|found| found.target.tool == *tool)?;
+        Some(Arc::new(Self {
+            searches: Arc::clone(&gateway.ranker.searches),
+            session: mark,
+            server: server.clone(),
+            tool: tool.into_owned(),
+            definition: definition_hash(&found.tool),
+        }))
     }
 }
 
@@ -63,7 +73,7 @@ impl Observed {
         route: &Route,
         snapshot: &Snapshot,
     ) -> Option<Self> {
-        let follows = FollowedSearch::of(session, request, route);
+        let follows = FollowedSearch::of(session, request, route, snapshot);
         let principal = &session.gateway().principal;
         let account = principal.account.get();
         let Some(observer) = principal.observer.as_ref().filter(|observer| observer.is_on()) else {
@@ -98,10 +108,10 @@ impl Observed {
     }
 
     pub(crate) fn end(&self, outcome: CallOutcome, bytes: usize) {
-        if let Some(FollowedSearch { searches, session, server, tool }) = self.follows.as_deref()
+        if let Some(FollowedSearch { searches, session, server, tool, definition }) = self.follows.as_deref()
             && outcome == CallOutcome::Ok
         {
-            searches.called(*session, server, tool);
+            searches.called(*session, server, tool, *definition);
         }
         if let Some(call) = &self.call {
             call.end(outcome, bytes);

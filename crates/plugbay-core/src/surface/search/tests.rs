@@ -138,11 +138,11 @@ fn a_remembered_tool_is_followed_to_its_new_name_within_its_server() {
     let index = &snapshot.tool_index;
     let tool = &tools("beta", 5)[3];
     let remembered = |server: &str, tool_name: &str| {
-        let called =
-            ToolPlace { server: name(server), tool: tool_name.to_owned(), definition: definition_hash(tool) };
+        let called = ToolPlace { server: name(server), tool: tool_name.to_owned() };
+        let definition = definition_hash(tool);
         let mut memory = SearchMemory::default();
         let words = remembered_words("umbrella");
-        memory.learn(&Followed { words, called, passed_over: Vec::new(), weight: 1.0 }, 0);
+        memory.learn(&Followed { words, called, definition, passed_over: Vec::new(), weight: 1.0 }, 0);
         memory
     };
     let found = |memory: &SearchMemory, server: Option<&ServerName>| -> Vec<String> {
