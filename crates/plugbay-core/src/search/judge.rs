@@ -48,7 +48,7 @@ impl Engine {
         };
         let fits = hits.iter().take(SHOWN).map(|hit| self.fit(query, hit.tool));
         let above = fits.fold(0.0, f32::max) - self.floor(words);
-        if above >= DOUBT && !query.lacks_command {
+        if above >= DOUBT && !query.reading.lacks_command {
             self.find_clear(query, hits);
             return false;
         }
@@ -81,7 +81,9 @@ impl Engine {
     /// Whether a tool's name has the last word of the query, which mostly says what it is about, and so have the
     /// names of many tools: these must be what the catalog is about.
     fn is_about(&self, query: &Query, tool: u32) -> bool {
-        let Some(last) = query.asked.last().filter(|_| query.ends_known && query.unknown == 0.0) else {
+        let Some(last) =
+            query.reading.asked.last().filter(|_| query.reading.ends_known && query.reading.unknown == 0.0)
+        else {
             return false;
         };
         let are_many = |term: TermId| {
@@ -109,8 +111,11 @@ impl Engine {
     /// Marks the first hit as clearly right if no other has as many of the query's words. No hit is clear if
     /// a part of the query is a guess, or if a word of a brief query stands in no tool, or not in this one.
     pub(super) fn find_clear(&self, query: &Query, hits: &mut [Hit]) {
-        let is_known = query.unknown == 0.0 || !query.is_brief;
-        if !is_known || query.is_brief && query.has_unknown_name || query.asked.iter().any(Asked::is_guess) {
+        let is_known = query.reading.unknown == 0.0 || !query.is_brief;
+        if !is_known
+            || query.is_brief && query.reading.has_unknown_name
+            || query.reading.asked.iter().any(Asked::is_guess)
+        {
             return;
         }
         let Some((first, others)) = hits.split_first_mut() else { return };
@@ -130,7 +135,7 @@ impl Engine {
     /// Whether a brief query has a word that other tools have and this one does not: the tool that deletes files
     /// is not meant by `delete a branch`. In a whole sentence, most such words matter little.
     fn lacks_a_word(&self, query: &Query, tool: u32) -> bool {
-        let in_name = query.asked.len() <= NAMED_WORDS;
+        let in_name = query.reading.asked.len() <= NAMED_WORDS;
         let server = self.index.server(tool);
         let has_one = |term: TermId| {
             if in_name {
@@ -142,7 +147,7 @@ impl Engine {
         let has = |terms: &[TermId]| terms.iter().any(|term| has_one(*term));
         let has_word =
             |Asked { typed, read }: &Asked| has(typed) || has(read) || has(&self.synonyms.of(typed));
-        query.is_brief && !query.asked.iter().all(has_word)
+        query.is_brief && !query.reading.asked.iter().all(has_word)
     }
 
     /// The share of the query's words that a tool has, weighted by their rarity.
@@ -153,8 +158,8 @@ impl Engine {
     /// The share of the query's words that have a term for which `is_there` holds. A word is as rare as the
     /// commonest term that was typed for it, or else as the rarest that it was read as.
     fn share(&self, query: &Query, is_there: impl Fn(TermId) -> bool) -> f32 {
-        let (mut asked, mut has) = (self.index.rarest() * query.unknown, 0.0);
-        for Asked { typed, read } in &query.asked {
+        let (mut asked, mut has) = (self.index.rarest() * query.reading.unknown, 0.0);
+        for Asked { typed, read } in &query.reading.asked {
             let rarity = match typed.as_slice() {
                 [] => self.rarest_of(read.iter()),
                 typed => typed.iter().map(|term| self.index.rarity(*term)).fold(f32::MAX, f32::min),

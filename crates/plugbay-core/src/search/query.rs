@@ -21,24 +21,30 @@ pub(super) struct Query {
     pub(super) whole: Part,
     /// The sentences with at least two terms, if there are several.
     pub(super) sentences: Vec<Part>,
-    /// Its words, as far as tools have them.
-    pub(super) asked: Vec<Asked>,
-    /// How many of its words no tool has.
-    pub(super) unknown: f32,
-    /// It has a name that no tool has, such as that of a product or of a person.
-    pub(super) has_unknown_name: bool,
-    /// Its last word, names and numbers left out, is one that tools have.
-    pub(super) ends_known: bool,
-    /// It begins with a command that no tool can run, though some tools do something similar.
-    pub(super) lacks_command: bool,
+    pub(super) reading: Reading,
     /// Its script separates words, so their number says something.
     has_words: bool,
     /// It has few words, including little ones.
     pub(super) is_brief: bool,
 }
 
+/// What the words of a query are, and what they say together.
+#[derive(Clone, Default)]
+pub(super) struct Reading {
+    /// The words, as far as tools have them.
+    pub(super) asked: Vec<Asked>,
+    /// How many of the words no tool has.
+    pub(super) unknown: f32,
+    /// There is a name that no tool has, such as that of a product or of a person.
+    pub(super) has_unknown_name: bool,
+    /// The last word, names and numbers left out, is one that tools have.
+    pub(super) ends_known: bool,
+    /// The query begins with a command that no tool can run, though some tools do something similar.
+    pub(super) lacks_command: bool,
+}
+
 /// A word of a query. Any of its terms answers it.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Asked {
     /// What was typed, as far as tools have it.
     pub(super) typed: Vec<TermId>,
@@ -105,24 +111,14 @@ impl Query {
         if sentences.len() < 2 {
             sentences.clear();
         }
-        let Reader { asked, unknown, has_unknown_name, ends_known, lacks_command, is_brief, .. } = reader;
-        Self {
-            whole,
-            sentences,
-            asked,
-            unknown,
-            has_unknown_name,
-            ends_known,
-            lacks_command,
-            has_words: !query.chars().any(words::is_ideographic),
-            is_brief,
-        }
+        let Reader { reading, is_brief, .. } = reader;
+        Self { whole, sentences, reading, has_words: !query.chars().any(words::is_ideographic), is_brief }
     }
 
     /// How many words it has, without little ones; `None` in a script that does not separate words.
     pub(super) fn word_count(&self) -> Option<f32> {
         #[expect(clippy::cast_precision_loss, reason = "a small number of words")]
-        self.has_words.then_some(self.asked.len() as f32 + self.unknown)
+        self.has_words.then_some(self.reading.asked.len() as f32 + self.reading.unknown)
     }
 }
 

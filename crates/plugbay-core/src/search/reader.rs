@@ -6,7 +6,7 @@ use super::{
     everyday::{self, Stemmed},
     explain::Relation,
     index::Index,
-    query::{Asked, Part, TERMS, WeightedTerm},
+    query::{Asked, Part, Reading, TERMS, WeightedTerm},
     spelling::Doubt,
     synonyms::Synonyms,
     typed::{self, Literal, Piece},
@@ -48,11 +48,7 @@ pub(super) struct Reader<'a> {
     /// The sentence that is being read.
     part: Part,
     sum: Vec<f32>,
-    pub(super) asked: Vec<Asked>,
-    pub(super) unknown: f32,
-    pub(super) has_unknown_name: bool,
-    pub(super) ends_known: bool,
-    pub(super) lacks_command: bool,
+    pub(super) reading: Reading,
     /// Words that no tool has, with their neighbours.
     compared: Vec<(String, Vec<(TermId, f32)>)>,
     /// Words of the sentence that no tool has and that may be mistyped.
@@ -87,11 +83,7 @@ impl<'a> Reader<'a> {
             embeddings,
             part: Part::default(),
             sum: Vec::new(),
-            asked: Vec::new(),
-            unknown: 0.0,
-            has_unknown_name: false,
-            ends_known: false,
-            lacks_command: false,
+            reading: Reading::default(),
             compared: Vec::new(),
             uncertain: Vec::new(),
             corrections: Vec::new(),
@@ -111,11 +103,10 @@ impl<'a> Reader<'a> {
     /// returns the sum of the embeddings of its words.
     pub(super) fn sentence(&mut self, text: &str, is_first: bool) -> (Part, Vec<f32>) {
         self.names = names(text);
-        let (asked, unknown, lacks_command) = (self.asked.len(), self.unknown, self.lacks_command);
+        let before = self.reading.clone();
         self.pieces(text, is_first);
         if self.correct() {
-            self.asked.truncate(asked);
-            (self.unknown, self.lacks_command) = (unknown, lacks_command);
+            self.reading = before;
             self.part = Part::default();
             self.pieces(text, is_first);
         }
@@ -168,7 +159,7 @@ impl<'a> Reader<'a> {
             everyday::command(&typed).filter(|(_, count)| is_first && !self.is_tool(&typed[..*count]));
         let of_command = match command {
             Some((readings, count)) if self.instead(readings) => {
-                self.lacks_command |= self.is_missing(&typed[..count], readings);
+                self.reading.lacks_command |= self.is_missing(&typed[..count], readings);
                 count
             }
             _ => 0,
@@ -259,7 +250,7 @@ impl<'a> Reader<'a> {
             }
         } else if !self.synonym(word) {
             if origin == Origin::Written {
-                self.ends_known &= self.is_value(word);
+                self.reading.ends_known &= self.is_value(word);
             }
             if origin != Origin::Written || !self.mistyped(word) {
                 self.akin(word, origin);
@@ -307,8 +298,8 @@ impl<'a> Reader<'a> {
             self.embed(word);
             // Parts of a word, and words joined to one, are not counted again.
             let is_value = self.is_value(word);
-            self.unknown += f32::from(u8::from(!is_value));
-            self.has_unknown_name |= is_value && word.starts_with(|c: char| c.is_ascii_alphabetic());
+            self.reading.unknown += f32::from(u8::from(!is_value));
+            self.reading.has_unknown_name |= is_value && word.starts_with(|c: char| c.is_ascii_alphabetic());
         }
         let Some(embeddings) = self.embeddings else { return };
         if !self.compared.iter().any(|(known, _)| known == word) {
@@ -364,9 +355,9 @@ impl<'a> Reader<'a> {
 
     fn asked(&mut self, asked: Asked) {
         let says_something = !asked.typed.is_empty() || !asked.read.is_empty();
-        self.ends_known |= says_something;
-        if says_something && self.asked.len() < TERMS && !self.asked.contains(&asked) {
-            self.asked.push(asked);
+        self.reading.ends_known |= says_something;
+        if says_something && self.reading.asked.len() < TERMS && !self.reading.asked.contains(&asked) {
+            self.reading.asked.push(asked);
         }
     }
 

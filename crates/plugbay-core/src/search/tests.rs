@@ -86,11 +86,14 @@ fn a_mistyped_word_of_a_query_is_read_like_the_word_that_was_meant() {
         ("list diretory", "list directory"),
     ] {
         let [typed, meant] = [typed, meant].map(|query| engine.read(query));
-        assert_eq!((&typed.whole.terms, &typed.asked), (&meant.whole.terms, &meant.asked));
-        assert_eq!(typed.unknown.to_bits(), meant.unknown.to_bits());
+        assert_eq!((&typed.whole.terms, &typed.reading.asked), (&meant.whole.terms, &meant.reading.asked));
+        assert_eq!(typed.reading.unknown.to_bits(), meant.reading.unknown.to_bits());
         assert!(!typed.whole.terms.is_empty());
     }
-    assert!(engine.read("what files do I have").asked.iter().all(|asked| asked.typed.len() < 2), "`do I`");
+    assert!(
+        engine.read("what files do I have").reading.asked.iter().all(|asked| asked.typed.len() < 2),
+        "`do I`"
+    );
 }
 
 #[test]
