@@ -39,7 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
     let words = memory::remembered_words(query);
     let recalled: Vec<Recalled> =
         words.into_iter().zip(0..).map(|(stem, tool)| Recalled { stem, tool, weight: 1.0 }).collect();
-    check(&engine.search_recalling(query, LIMIT, None, &recalled), tools.len());
+    check(&engine.search_recalling(query, LIMIT, None, &recalled, None), tools.len());
 
     let stored = StoredIndex::write(SERVER, &tools, None);
     let stored = StoredIndex::read(&stored).expect("what is stored can be read");

@@ -154,7 +154,7 @@ mod tests {
 error: server time does not work
   exited with code 1 before it answered
   stderr  starting
-          \\u{202e}ModuleNotFoundError: no mcp
+          ModuleNotFoundError: no mcp
   try     install the missing Python package in the environment of this command
   hint
     {
