@@ -26,8 +26,9 @@ pub fn is_plain(json: &[u8]) -> bool {
     json.is_ascii() && memchr(0x7f, json).is_none() && !memchr_iter(b'\\', json).any(escaped)
 }
 
-/// Takes hidden characters out of the texts of a JSON value; line breaks among them become blanks. Keys stay, and so do the top-level members
-/// `identity`, by which the item is requested, and the values that arguments are compared with.
+/// Takes hidden characters out of the texts of a JSON value; line breaks among them become blanks. Keys stay,
+/// and so do the top-level members `identity`, by which the item is requested, and the values that arguments
+/// are compared with.
 pub fn clean_definition(json: &Bytes, identity: &[&str]) -> Cleaned {
     let mut edits = Edits::default();
     if !is_plain(json) {
